@@ -1,0 +1,295 @@
+//! The plain, owned form of everything that a Snapshot holds, before it is built.
+//!
+//! The control plane fills it from its registry; [`crate::snapshot`] builds it into the archived
+//! form. Objects refer to each other by name here and by checked index there. Slot ownership is
+//! already decided (see [`crate::allocation`]): a Definition never holds bare weights.
+
+use crate::slot::SlotRange;
+
+/// Everything that one Snapshot says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Definition {
+    /// The routers it is meant for; a router of another group refuses it.
+    pub group: String,
+    /// Refused before this wall-clock time (unix milliseconds), skew tolerance apart.
+    pub not_before_unix_ms: Option<u64>,
+    /// Refused after this wall-clock time; a router that already serves it raises an alarm instead.
+    pub expires_unix_ms: Option<u64>,
+    /// The business goals that clients may name.
+    pub objectives: Vec<Objective>,
+    /// Mutual exclusion among Experiments.
+    pub layers: Vec<Layer>,
+    /// What can answer.
+    pub models: Vec<ModelVersion>,
+    /// Where it answers.
+    pub shards: Vec<Shard>,
+    /// Values that can be looked up for a Unit.
+    pub facts: Vec<Fact>,
+}
+
+/// An immutable business goal with its Context, Arms and Rules.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    /// `[A-Z][A-Z0-9_]{0,63}`.
+    pub token: String,
+    /// The typed attributes that Rules may ask for; at most `ATTRIBUTES_MAX`.
+    pub context: Vec<Attribute>,
+    /// Name of the Arm that answers where no Rule decides, and that every Fallout lands on.
+    pub default_arm: String,
+    /// All ways to answer, the default Arm among them.
+    pub arms: Vec<Arm>,
+    /// Tried in order; the first that decides wins.
+    pub rules: Vec<Rule>,
+    /// Whether a request may be sent again after an endpoint may have begun it (RFC 9110 §9.2.2).
+    pub idempotent: bool,
+    /// Overrides of the router's clocks.
+    pub timeouts: Timeouts,
+    /// Largest request body in bytes; `None`: the router's own limit.
+    pub body_bytes_max: Option<u64>,
+}
+
+/// One typed attribute of the Context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    /// `[a-z][a-z0-9_]{0,63}`, as Rules write it.
+    pub name: String,
+    /// Where the request carries it.
+    pub source: Source,
+    /// Its type; a request that carries another type gets 400.
+    pub kind: ValueKind,
+    /// Used where the request does not carry it.
+    pub default: Option<Value>,
+}
+
+/// Where a request carries an attribute.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Source {
+    /// A header field, named in lower case.
+    Header(String),
+    /// A query parameter.
+    Query(String),
+    /// A member of the JSON body, by JSON Pointer (RFC 6901), such as `/context/country`.
+    Body(String),
+}
+
+/// The type of an attribute or a Fact.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ValueKind {
+    /// UTF-8 text.
+    Text,
+    /// An IEEE 754 double, finite.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// An owned typed value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// UTF-8 text.
+    Text(String),
+    /// An IEEE 754 double, finite.
+    Number(f64),
+    /// `true` or `false`.
+    Boolean(bool),
+}
+
+/// One way to answer an Objective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// Unique within its Objective; `[a-z0-9][a-z0-9_.-]{0,63}`.
+    pub name: String,
+    /// `name@version` of the Model version.
+    pub model: String,
+    /// Names of the Facts that this Arm needs; the default Arm must need none that is required.
+    pub facts: Vec<String>,
+    /// Overrides of the Objective's clocks.
+    pub timeouts: Timeouts,
+}
+
+/// One step of an Objective's decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Unique within its Objective.
+    pub name: String,
+    /// Must hold for the outcome to be taken; `None`: always.
+    pub when: Option<Predicate>,
+    /// What happens then.
+    pub then: Outcome,
+}
+
+/// What a Rule that holds leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// This Arm, for everyone.
+    Arm(String),
+    /// The Arm that owns the Unit's Slot; a Slot that nobody owns falls through to the next Rule.
+    Experiment(Experiment),
+}
+
+/// A split of Slots among Arms. It is named by its Rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Name of the attribute that is bucketed; a text, or an integer number.
+    pub unit: String,
+    /// Seed of the Slot key; another salt re-shuffles every Unit.
+    pub salt: String,
+    /// Where it lives, if it excludes others.
+    pub layer: Option<LayerShare>,
+    /// Which Arm owns which Slots; disjoint.
+    pub split: Vec<ArmShare>,
+}
+
+/// The Slots of a Layer that one Experiment owns.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LayerShare {
+    /// Name of the Layer.
+    pub layer: String,
+    /// Slots of the Layer's own salt.
+    pub slots: Vec<SlotRange>,
+}
+
+/// The Slots of an Experiment that one Arm owns.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ArmShare {
+    /// Name of the Arm.
+    pub arm: String,
+    /// Slots of the Experiment's own salt.
+    pub slots: Vec<SlotRange>,
+}
+
+/// Experiments that share a salt and own disjoint Slots of it: no Unit is in two of them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Layer {
+    /// Unique name.
+    pub name: String,
+    /// Seed of the Layer's Slot key.
+    pub salt: String,
+}
+
+/// A model at one version, and the Shard that serves it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ModelVersion {
+    /// `[a-z0-9][a-z0-9_.-]{0,63}`.
+    pub name: String,
+    /// Version text without `@`.
+    pub version: String,
+    /// Name of the Shard.
+    pub shard: String,
+    /// Written into a JSON body's `model` member where the client named an Objective there.
+    pub served_name: String,
+    /// Replaces the request's path (its query stays); `None`: the client's own path.
+    pub path: Option<String>,
+}
+
+/// A serving cluster behind one virtual name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Shard {
+    /// `[a-z0-9][a-z0-9_.-]{0,63}`.
+    pub name: String,
+    /// At least one.
+    pub endpoints: Vec<Endpoint>,
+    /// How an endpoint is chosen.
+    pub balance: Balance,
+}
+
+/// One address of a Shard.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Endpoint {
+    /// `host:port`, `[IPv6]:port` or `unix:/path`.
+    pub address: String,
+    /// Relative share of requests, `1..=1000`.
+    pub weight: u16,
+}
+
+/// How a Shard's endpoint is chosen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Balance {
+    /// The less loaded of two drawn by weight (Mitzenmacher, "The Power of Two Choices", 2001).
+    LeastInFlight,
+}
+
+/// A value that is looked up for a Unit in the cache tier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// `[a-z][a-z0-9_]{0,63}`.
+    pub name: String,
+    /// Its type.
+    pub kind: ValueKind,
+    /// Key template, such as `user:{unit}:country`.
+    pub key: String,
+    /// Field of a hash under that key; `None`: the key holds the value itself.
+    pub hash_field: Option<String>,
+    /// Stands in where the cache has none; `None`: the Fact is required.
+    pub default: Option<Value>,
+}
+
+/// Separate clocks in milliseconds; `None`: the next outer setting holds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Timeouts {
+    /// Longest gap between two pieces of the request body.
+    pub body_idle_ms: Option<u32>,
+    /// Connecting to one endpoint.
+    pub connect_ms: Option<u32>,
+    /// From the request's last byte to the response's first.
+    pub first_byte_ms: Option<u32>,
+    /// Longest gap between two pieces of the response.
+    pub response_idle_ms: Option<u32>,
+    /// From the head to the response's last byte.
+    pub total_ms: Option<u32>,
+}
+
+/// What a Rule asks of the Context.
+///
+/// A test of an attribute that the request lacks is unknown, and a Rule holds only where its
+/// Predicate is certainly true (Kleene's three-valued logic): neither `country == "DE"` nor
+/// `country != "DE"` holds without a country. Only `Exists` can tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicate {
+    /// Each one holds.
+    All(Vec<Predicate>),
+    /// At least one holds.
+    Any(Vec<Predicate>),
+    /// It does not hold.
+    Not(Box<Predicate>),
+    /// One attribute passes one check.
+    Test {
+        /// Name of the attribute.
+        attribute: String,
+        /// The check.
+        check: Check,
+    },
+}
+
+/// One check of one attribute. Types must agree with the attribute's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    /// The request carries it, or it has a default.
+    Exists,
+    /// It stands in this relation to the value; text compares bytewise.
+    Is(Comparison, Value),
+    /// It equals one of these.
+    In(Vec<Value>),
+    /// It starts with this text.
+    Prefix(String),
+    /// It is a semantic version in this range (`semver::VersionReq` syntax); an attribute that is
+    /// no version is unknown.
+    Semver(String),
+}
+
+/// An order relation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Comparison {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}

@@ -1,0 +1,7 @@
+//! What the router and the control plane agree on: words, bucketing, predicates, the signed
+//! Snapshot, and the frames that push it. No I/O and no runtime.
+//!
+//! In reading order, along the data's way: a [`definition`] is built into a [`snapshot`], pushed in
+//! [`push`] frames, opened by a router, and asked by [`decide`].
+
+pub mod definition;
