@@ -4,6 +4,10 @@
 //! form. Objects refer to each other by name here and by checked index there. Slot ownership is
 //! already decided (see [`crate::allocation`]): a Definition never holds bare weights.
 
+use std::fmt;
+
+use rkyv::{Archive, Serialize};
+
 use crate::slot::SlotRange;
 
 /// Everything that one Snapshot says.
@@ -62,7 +66,8 @@ pub struct Attribute {
 }
 
 /// Where a request carries an attribute.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Archive, Clone, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Debug, Eq, PartialEq))]
 pub enum Source {
     /// A header field, named in lower case.
     Header(String),
@@ -73,7 +78,8 @@ pub enum Source {
 }
 
 /// The type of an attribute or a Fact.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
 pub enum ValueKind {
     /// UTF-8 text.
     Text,
@@ -83,8 +89,30 @@ pub enum ValueKind {
     Boolean,
 }
 
+impl fmt::Display for ValueKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Text => "text",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        })
+    }
+}
+
+impl ArchivedValueKind {
+    /// The same outside the archive.
+    pub const fn to_native(self) -> ValueKind {
+        match self {
+            Self::Text => ValueKind::Text,
+            Self::Number => ValueKind::Number,
+            Self::Boolean => ValueKind::Boolean,
+        }
+    }
+}
+
 /// An owned typed value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
+#[rkyv(derive(Debug, PartialEq))]
 pub enum Value {
     /// UTF-8 text.
     Text(String),
@@ -92,6 +120,17 @@ pub enum Value {
     Number(f64),
     /// `true` or `false`.
     Boolean(bool),
+}
+
+impl Value {
+    /// Its type.
+    pub const fn kind(&self) -> ValueKind {
+        match self {
+            Self::Text(_) => ValueKind::Text,
+            Self::Number(_) => ValueKind::Number,
+            Self::Boolean(_) => ValueKind::Boolean,
+        }
+    }
 }
 
 /// One way to answer an Objective.
@@ -194,16 +233,18 @@ pub struct Shard {
 }
 
 /// One address of a Shard.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Archive, Clone, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Debug, Eq, PartialEq))]
 pub struct Endpoint {
-    /// `host:port`, `[IPv6]:port` or `unix:/path`.
+    /// `host:port`, `[IPv6]:port` or `unix:/path`; see [`crate::address::Address`].
     pub address: String,
     /// Relative share of requests, `1..=1000`.
     pub weight: u16,
 }
 
 /// How a Shard's endpoint is chosen.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
 pub enum Balance {
     /// The less loaded of two drawn by weight (Mitzenmacher, "The Power of Two Choices", 2001).
     LeastInFlight,
@@ -225,7 +266,8 @@ pub struct Fact {
 }
 
 /// Separate clocks in milliseconds; `None`: the next outer setting holds.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Archive, Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
 pub struct Timeouts {
     /// Longest gap between two pieces of the request body.
     pub body_idle_ms: Option<u32>,
@@ -278,7 +320,8 @@ pub enum Check {
 }
 
 /// An order relation.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
 pub enum Comparison {
     /// `==`
     Equal,
@@ -292,4 +335,46 @@ pub enum Comparison {
     Greater,
     /// `>=`
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The relation that holds exactly where this one does not; text, numbers and booleans that a
+    /// Context can hold are totally ordered.
+    pub const fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+impl ArchivedComparison {
+    /// The same outside the archive.
+    pub const fn to_native(self) -> Comparison {
+        match self {
+            Self::Equal => Comparison::Equal,
+            Self::NotEqual => Comparison::NotEqual,
+            Self::Less => Comparison::Less,
+            Self::LessOrEqual => Comparison::LessOrEqual,
+            Self::Greater => Comparison::Greater,
+            Self::GreaterOrEqual => Comparison::GreaterOrEqual,
+        }
+    }
 }

@@ -4,4 +4,12 @@
 //! In reading order, along the data's way: a [`definition`] is built into a [`snapshot`], pushed in
 //! [`push`] frames, opened by a router, and asked by [`decide`].
 
+pub mod address;
+pub mod allocation;
+pub mod context;
+pub mod decide;
 pub mod definition;
+pub mod limits;
+pub mod predicate;
+pub mod slot;
+pub mod snapshot;

@@ -1,0 +1,225 @@
+//! The check of one Objective.
+
+use std::collections::HashMap;
+
+use super::{
+    CheckError, Fault, Object, Part, Place, at_most, check_default, first_repeated,
+    layers::check_salt,
+};
+use crate::{
+    definition::{ArchivedSource, ArchivedTimeouts, ValueKind},
+    limits::{ARMS_MAX, ATTRIBUTES_MAX, FACTS_PER_ARM_MAX, RULES_MAX, TIMEOUT_MS_MAX},
+    slot::Slot,
+    snapshot::{
+        archive::{
+            ArchivedArm, ArchivedArmIndex, ArchivedAttribute, ArchivedExperiment,
+            ArchivedObjective, ArchivedOutcome, ArchivedPayload, ArchivedRule,
+        },
+        syntax,
+    },
+};
+
+pub(super) fn check(
+    payload: &ArchivedPayload,
+    objective: &ArchivedObjective,
+) -> Result<(), CheckError> {
+    let whole = || Place::of(Object::Objective, &objective.token);
+    check_whole(objective).map_err(|fault| fault.at(whole()))?;
+    for attribute in objective.context.iter() {
+        check_attribute(attribute)
+            .map_err(|fault| fault.at(whole().part(Part::Attribute, &attribute.name)))?;
+    }
+    for arm in objective.arms.iter() {
+        check_arm(payload, arm).map_err(|fault| fault.at(whole().part(Part::Arm, &arm.name)))?;
+    }
+    check_default_arm(payload, objective)?;
+    for rule in objective.rules.iter() {
+        check_rule(payload, objective, rule)
+            .map_err(|fault| fault.at(whole().part(Part::Rule, &rule.name)))?;
+    }
+    check_names(objective)?;
+    check_salts(objective)
+}
+
+/// The Rules that are Experiments.
+pub(super) fn experiments(
+    objective: &ArchivedObjective,
+) -> impl Iterator<Item = (&ArchivedRule, &ArchivedExperiment)> {
+    objective.rules.iter().filter_map(|rule| match &rule.then {
+        ArchivedOutcome::Arm(_) => None,
+        ArchivedOutcome::Experiment(experiment) => Some((rule, experiment)),
+    })
+}
+
+fn check_whole(objective: &ArchivedObjective) -> Result<(), Fault> {
+    if !syntax::is_token(&objective.token) {
+        return Err(Fault::Syntax { what: "its token", expected: "[A-Z][A-Z0-9_]{0,63}" });
+    }
+    at_most("attributes", objective.context.len(), ATTRIBUTES_MAX)?;
+    at_most("arms", objective.arms.len(), ARMS_MAX)?;
+    at_most("rules", objective.rules.len(), RULES_MAX)?;
+    check_arm_index(objective, objective.default_arm)?;
+    check_timeouts(&objective.timeouts)
+}
+
+fn check_attribute(attribute: &ArchivedAttribute) -> Result<(), Fault> {
+    if !syntax::is_identifier(&attribute.name) {
+        return Err(Fault::Syntax { what: "its name", expected: "[a-z][a-z0-9_]{0,63}" });
+    }
+    let (good, expected) = match &attribute.source {
+        ArchivedSource::Header(name) => {
+            (syntax::is_header_name(name), "a header field's name in lower case")
+        }
+        ArchivedSource::Query(name) => {
+            (syntax::is_query_name(name), "1 to 64 visible ASCII characters")
+        }
+        ArchivedSource::Body(pointer) => {
+            (syntax::is_pointer(pointer), "a JSON Pointer such as /context/country")
+        }
+    };
+    if !good {
+        return Err(Fault::Syntax { what: "its source", expected });
+    }
+    let declared = attribute.kind.to_native();
+    attribute.default.as_ref().map_or(Ok(()), |value| check_default(value, declared))
+}
+
+fn check_arm(payload: &ArchivedPayload, arm: &ArchivedArm) -> Result<(), Fault> {
+    if !syntax::is_name(&arm.name) {
+        return Err(Fault::Syntax { what: "its name", expected: "[a-z0-9][a-z0-9_.-]{0,63}" });
+    }
+    if arm.model.get() >= payload.models.len() {
+        return Err(Fault::Index { what: "Model version" });
+    }
+    at_most("facts", arm.facts.len(), FACTS_PER_ARM_MAX)?;
+    for (place, fact) in arm.facts.iter().enumerate() {
+        if fact.get() >= payload.facts.len() {
+            return Err(Fault::Index { what: "Fact" });
+        }
+        if arm.facts.iter().skip(place + 1).any(|other| other == fact) {
+            return Err(Fault::FactTwice);
+        }
+    }
+    check_timeouts(&arm.timeouts)
+}
+
+/// All Fallout lands on the default Arm, so nothing that it needs may be missing.
+fn check_default_arm(
+    payload: &ArchivedPayload,
+    objective: &ArchivedObjective,
+) -> Result<(), CheckError> {
+    let arm = objective.arm(objective.default_arm());
+    let required = payload.facts(arm).find(|(_, fact)| fact.default.is_none());
+    match required {
+        None => Ok(()),
+        Some((_, fact)) => Err(Fault::DefaultArmNeedsFact(fact.name.as_str().to_owned())
+            .at(Place::of(Object::Objective, &objective.token).part(Part::Arm, &arm.name))),
+    }
+}
+
+fn check_rule(
+    payload: &ArchivedPayload,
+    objective: &ArchivedObjective,
+    rule: &ArchivedRule,
+) -> Result<(), Fault> {
+    if !syntax::is_label(&rule.name) {
+        return Err(Fault::Syntax {
+            what: "its name",
+            expected: "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}",
+        });
+    }
+    rule.when.check(&objective.context).map_err(Fault::Predicate)?;
+    match &rule.then {
+        ArchivedOutcome::Arm(arm) => check_arm_index(objective, *arm),
+        ArchivedOutcome::Experiment(experiment) => check_experiment(payload, objective, experiment),
+    }
+}
+
+fn check_experiment(
+    payload: &ArchivedPayload,
+    objective: &ArchivedObjective,
+    experiment: &ArchivedExperiment,
+) -> Result<(), Fault> {
+    let unit = objective.context.get(experiment.unit.get());
+    let unit = unit.ok_or(Fault::Index { what: "attribute" })?;
+    if unit.kind.to_native() == ValueKind::Boolean {
+        return Err(Fault::UnitType { unit: unit.name.as_str().to_owned() });
+    }
+    check_salt(&experiment.salt, &experiment.key)?;
+    let split = experiment.split.iter();
+    check_slots(split.map(|part| (part.first.to_native(), part.last.to_native())))?;
+    for part in experiment.split.iter() {
+        check_arm_index(objective, part.arm)?;
+    }
+    let Some(share) = experiment.layer.as_ref() else { return Ok(()) };
+    if share.layer.get() >= payload.layers.len() {
+        return Err(Fault::Index { what: "Layer" });
+    }
+    check_slots(share.slots.iter().map(|part| (part.first.to_native(), part.last.to_native())))
+}
+
+/// Within `0..Slot::COUNT`, ascending and disjoint, as the binary search needs them.
+fn check_slots(ranges: impl Iterator<Item = (u16, u16)>) -> Result<(), Fault> {
+    let mut free_from = 0;
+    for (first, last) in ranges {
+        if first > last || last >= Slot::COUNT {
+            return Err(Fault::SlotRange { first, last });
+        }
+        if first < free_from {
+            return Err(Fault::SlotTwice { slot: first });
+        }
+        free_from = last + 1;
+    }
+    Ok(())
+}
+
+fn check_arm_index(objective: &ArchivedObjective, arm: ArchivedArmIndex) -> Result<(), Fault> {
+    if arm.get() < objective.arms.len() { Ok(()) } else { Err(Fault::Index { what: "arm" }) }
+}
+
+fn check_timeouts(timeouts: &ArchivedTimeouts) -> Result<(), Fault> {
+    for (clock, timeout) in [
+        ("body_idle_ms", &timeouts.body_idle_ms),
+        ("connect_ms", &timeouts.connect_ms),
+        ("first_byte_ms", &timeouts.first_byte_ms),
+        ("response_idle_ms", &timeouts.response_idle_ms),
+        ("total_ms", &timeouts.total_ms),
+    ] {
+        let Some(timeout) = timeout.as_ref() else { continue };
+        if !(1..=TIMEOUT_MS_MAX).contains(&timeout.to_native()) {
+            return Err(Fault::Timeout { clock });
+        }
+    }
+    Ok(())
+}
+
+/// No two attributes, Arms or Rules share a name.
+fn check_names(objective: &ArchivedObjective) -> Result<(), CheckError> {
+    let attributes = objective.context.iter().map(|attribute| attribute.name.as_str());
+    let arms = objective.arms.iter().map(|arm| arm.name.as_str());
+    let rules = objective.rules.iter().map(|rule| rule.name.as_str());
+    let repeated = first_repeated(attributes)
+        .map(|name| (Part::Attribute, name))
+        .or_else(|| first_repeated(arms).map(|name| (Part::Arm, name)))
+        .or_else(|| first_repeated(rules).map(|name| (Part::Rule, name)));
+    match repeated {
+        None => Ok(()),
+        Some((part, name)) => {
+            Err(Fault::Twice.at(Place::of(Object::Objective, &objective.token).part(part, name)))
+        }
+    }
+}
+
+/// Two Experiments of one Objective with one salt would always agree.
+fn check_salts(objective: &ArchivedObjective) -> Result<(), CheckError> {
+    let place = |rule: &str| Place::of(Object::Objective, &objective.token).part(Part::Rule, rule);
+    let mut salts = HashMap::new();
+    for (rule, experiment) in experiments(objective) {
+        if let Some(other) = salts.insert(experiment.salt.as_str(), rule.name.as_str()) {
+            let salt = experiment.salt.as_str().to_owned();
+            let fault = Fault::SaltTwice { salt, other: Box::new(place(other)) };
+            return Err(fault.at(place(&rule.name)));
+        }
+    }
+    Ok(())
+}

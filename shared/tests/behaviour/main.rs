@@ -1,0 +1,4 @@
+//! How the contract behaves, seen from outside: one file per behaviour, one program to link.
+
+mod roundtrip;
+mod sample;
