@@ -11,5 +11,6 @@ pub mod decide;
 pub mod definition;
 pub mod limits;
 pub mod predicate;
+pub mod push;
 pub mod slot;
 pub mod snapshot;

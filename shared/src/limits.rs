@@ -19,7 +19,7 @@ pub const ENDPOINTS_MAX: usize = 1_024;
 pub const ENDPOINT_WEIGHT_MAX: u16 = 1_000;
 /// Facts of one Snapshot.
 pub const FACTS_MAX: usize = 10_000;
-/// Layers of one Snapshot; the check keeps a map of 10 000 bits for each while it runs.
+/// Layers of one Snapshot: far more than anyone can reason about.
 pub const LAYERS_MAX: usize = 10_000;
 
 /// Attributes of one Objective: a Context lives on the stack, 24 bytes for each.
@@ -59,8 +59,10 @@ pub const CLOCK_SKEW_MS_MAX: u64 = 60_000;
 
 /// Largest body of a push frame that carries no Snapshot: room for `COUNTERS_MAX` counters.
 pub const SMALL_FRAME_BYTES_MAX: usize = 256 << 10;
-/// Largest push frame after its length: the Snapshot and its kind.
+/// Largest push frame after its length field: a kind and a Snapshot.
 pub const FRAME_BYTES_MAX: usize = SNAPSHOT_BYTES_MAX + 1;
+/// Bytes of a counter's name in a heartbeat, labels included.
+pub const COUNTER_NAME_BYTES_MAX: usize = 192;
 /// Counters of one heartbeat.
 pub const COUNTERS_MAX: usize = 1_024;
 /// Cores of one router.
@@ -84,6 +86,6 @@ const _: () = assert!(
 );
 const _: () = assert!(FRAME_BYTES_MAX < u32::MAX as usize, "a frame's length fits its 32 bits");
 const _: () = assert!(
-    COUNTERS_MAX * (2 + NAME_BYTES_MAX + 8) < SMALL_FRAME_BYTES_MAX - 1_024,
+    COUNTERS_MAX * (2 + COUNTER_NAME_BYTES_MAX + 8) < SMALL_FRAME_BYTES_MAX - 1_024,
     "a full heartbeat fits its frame"
 );
