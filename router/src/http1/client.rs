@@ -255,3 +255,6 @@ impl ClientExchange {
         debug_assert!(self.interims <= INTERIM_RESPONSES_MAX, "interim answers are bounded");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -234,3 +234,6 @@ impl<'a> ResponseView<'a> {
 fn could_be_http(buffer: &[u8]) -> bool {
     buffer.iter().zip(b"HTTP/1.").all(|(seen, expected)| seen == expected)
 }
+
+#[cfg(test)]
+mod tests;

@@ -414,3 +414,6 @@ impl ServerConnection {
         self.request == Request::Faulty && self.head.bytes() == 0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,3 +176,6 @@ fn reason_phrase(status: u16) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests;
