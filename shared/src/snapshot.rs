@@ -20,7 +20,7 @@ pub use self::{
         ArchivedShard, ArmIndex, AttributeIndex, FactIndex, LayerIndex, ModelIndex, ObjectiveIndex,
         RuleIndex, ShardIndex,
     },
-    build::{BuildError, build, check},
+    build::{BuildError, build, check, compile, sign},
     check::{CheckError, Fault, Object, Part, Place},
     error::SnapshotError,
     header::{Digest, FORMAT, HEADER_BYTES, Header, MAGIC, SnapshotId, SnapshotVersion},

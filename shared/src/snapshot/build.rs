@@ -47,8 +47,19 @@ pub fn build(
     key: &SecretKey,
 ) -> Result<Vec<u8>, BuildError> {
     let payload = checked_payload(definition)?;
-    let header = Header::write(&payload, version, created_unix_ms, key);
-    Ok([header.as_slice(), &payload].concat())
+    Ok(sign(&payload, version, created_unix_ms, key))
+}
+
+/// Puts a signed header before a payload, whatever it is. [`build`] checks before it signs; this is
+/// for what tests [`super::Snapshot::open`] with payloads that no builder makes.
+pub fn sign(
+    payload: &[u8],
+    version: SnapshotVersion,
+    created_unix_ms: u64,
+    key: &SecretKey,
+) -> Vec<u8> {
+    let header = Header::write(payload, version, created_unix_ms, key);
+    [header.as_slice(), payload].concat()
 }
 
 /// Whether a Definition can be built, without signing it.
@@ -61,7 +72,7 @@ pub fn check(definition: &Definition) -> Result<(), BuildError> {
 
 /// The bytes of the payload. Their digest is the content's, whatever the version.
 fn checked_payload(definition: &Definition) -> Result<AlignedVec, BuildError> {
-    let payload = payload(definition)?;
+    let payload = compile(definition)?;
     let bytes = rkyv::to_bytes::<rancor::Error>(&payload).map_err(BuildError::Archive)?;
     if bytes.len() > SNAPSHOT_BYTES_MAX - HEADER_BYTES {
         return Err(BuildError::TooLarge { bytes: bytes.len() + HEADER_BYTES });
@@ -72,7 +83,12 @@ fn checked_payload(definition: &Definition) -> Result<AlignedVec, BuildError> {
     Ok(bytes)
 }
 
-fn payload(definition: &Definition) -> Result<Payload, CheckError> {
+/// Resolves every name to its index, every salt to its key, and every Predicate to its flat form.
+/// What the result says is not checked yet.
+///
+/// # Errors
+/// A name that nothing has, or a Predicate that does not compile.
+pub fn compile(definition: &Definition) -> Result<Payload, CheckError> {
     let names = Names::of(definition);
     let objectives = definition
         .objectives

@@ -1,13 +1,16 @@
 //! One good Definition with a bit of everything, and the keys that sign it.
 
 use switchboard_shared::{
+    context::{self, Context},
     definition::{
         Arm, ArmShare, Attribute, Balance, Check, Comparison, Definition, Endpoint, Experiment,
         Fact, Layer, LayerShare, ModelVersion, Objective, Outcome, Predicate, Rule, Shard, Source,
         Timeouts, Value, ValueKind,
     },
     slot::SlotRange,
-    snapshot::{SecretKey, TrustedKeys},
+    snapshot::{
+        ArchivedObjective, Expectations, SecretKey, Snapshot, SnapshotVersion, TrustedKeys, build,
+    },
 };
 
 /// Signs in tests only.
@@ -18,6 +21,25 @@ pub(crate) fn key() -> SecretKey {
 /// Trusts [`key`].
 pub(crate) fn trusted() -> TrustedKeys {
     TrustedKeys::new([key().public()]).expect("one good key")
+}
+
+/// Builds, signs and opens.
+pub(crate) fn open(definition: &Definition) -> Snapshot {
+    let file = build(definition, SnapshotVersion::FIRST, 1_000, &key()).expect("a good Definition");
+    Snapshot::open(&file, &trusted(), Expectations::of_group(&definition.group))
+        .expect("what was built opens")
+}
+
+/// Sets an attribute by name, through the same check as a request's.
+pub(crate) fn set<'a>(
+    context: &mut Context<'a>,
+    objective: &ArchivedObjective,
+    name: &str,
+    value: context::Value<'a>,
+) {
+    let (index, attribute) =
+        objective.attributes().find(|(_, one)| one.name == name).expect("a declared attribute");
+    context.set(index, attribute.accept(value).expect("a value of its type"));
 }
 
 /// Slots `first..=last`.

@@ -137,7 +137,7 @@ pub enum Fault {
         name: String,
     },
     /// An index beyond its table; the builder makes none.
-    #[error("refers to a {what} that is not there")]
+    #[error("its {what} is not in the table")]
     Index {
         /// What was looked for.
         what: &'static str,
