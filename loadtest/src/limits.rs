@@ -1,0 +1,68 @@
+//! Every maximum of the load tester, with its reason.
+
+/// Submission queue entries of one ring: more than one turn of a thread with thousands of
+/// connections usually submits; the runtime submits early where it is full.
+pub const RING_ENTRIES: u32 = 4096;
+
+/// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`.
+pub const LISTEN_BACKLOG: i32 = 4096;
+
+/// First size of a connection's read buffer: a 600 B request and a 1 KiB answer fit with their
+/// heads, and ten thousand connections cost 80 MB.
+pub const READ_BYTES: usize = 8 * 1024;
+
+/// Largest head that is read, in either direction: twice what common proxies let through, so that
+/// a router's own limit is what a test sees.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Header fields of one head. A router may add a dozen to what its client sent.
+pub const HEADERS_MAX: usize = 128;
+
+/// Bytes of chunk extensions and trailers together in one body; they carry nothing here.
+pub const CHUNK_EXTRAS_BYTES_MAX: u64 = 16 * 1024;
+
+/// Largest request body that the model server keeps (echo, chat, control). Larger ones are
+/// counted and hashed, not kept.
+pub const BODY_KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Largest answer body of the model server.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Tokens of one answer: hours of streaming at the usual pace.
+pub const TOKENS_MAX: u32 = 1_000_000;
+
+/// Longest delay that a behaviour may ask for, so that a typing error does not hang a test.
+pub const DELAY_SECONDS_MAX: u64 = 3600;
+
+/// Connections of one run: the ephemeral ports of one address.
+pub const CONNECTIONS_MAX: u32 = 60_000;
+
+/// Requests written at once on one connection.
+pub const PIPELINE_MAX: u16 = 1024;
+
+/// Largest request body that is generated or read from a file.
+pub const REQUEST_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Longest latency that is told apart from longer ones: an hour, in nanoseconds.
+pub const LATENCY_NANOSECONDS_MAX: u64 = 3_600_000_000_000;
+
+/// Rows of the table Objective × Arm; answers that find no row are counted under the first.
+pub const DECISIONS_MAX: usize = 256;
+
+/// Different values of one response header that are told apart, such as Snapshot versions.
+pub const LABELS_MAX: usize = 4096;
+
+/// Longest value of such a header that is kept.
+pub const LABEL_BYTES_MAX: usize = 256;
+
+/// Seconds of the timeline: more than a day.
+pub const TIMELINE_SECONDS_MAX: usize = 100_000;
+
+/// Bytes of recorded lines that a thread collects before it hands them to the writer.
+pub const RECORD_BATCH_BYTES: usize = 64 * 1024;
+
+/// Batches that may wait for the writer. A full queue holds the generator up rather than losing
+/// records; an open loop then tells that it fell behind.
+pub const RECORD_BATCHES_MAX: usize = 64;
+
+const _: () = assert!(READ_BYTES <= HEAD_BYTES_MAX, "a buffer grows to its maximum");
