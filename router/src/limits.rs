@@ -1,0 +1,70 @@
+//! Every maximum of the router, with its reason.
+//!
+//! What `router.toml` can set is bounded here from above; what it cannot set has its only value here.
+
+use std::time::Duration;
+
+// ---- A request -----------------------------------------------------------------------------------
+
+/// Ceiling of `limits.head_bytes_max`. A head is read whole into one pooled buffer of this size, so
+/// that this is also what one hostile connection can pin before it is answered.
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Floor of `limits.head_bytes_max`: what RFC 9112 §3 asks a server to take as a request line alone.
+pub const HEAD_BYTES_MIN: usize = 8_000;
+
+/// What a request line needs beside its target, so that 414 can be told from 431: the longest method,
+/// two blanks, `HTTP/1.1`, CR LF, rounded up.
+pub const REQUEST_LINE_BYTES_MAX: usize = 64;
+
+/// Ceiling of `limits.body_bytes_max`. Bodies that stream cost no memory; the bound keeps every sum of
+/// body lengths far away from overflow.
+pub const BODY_BYTES_MAX: u64 = 1 << 40;
+
+/// Ceiling of `limits.body_buffer_bytes_max`: a body that is read whole (JSON attributes, facts, replay)
+/// lives in memory until its request ends, times `connections_max` in the worst case.
+pub const BODY_BUFFER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Ceiling of `limits.connections_max`, per worker: one file descriptor each, and as many upstream.
+pub const CONNECTIONS_MAX: u32 = 1 << 20;
+
+/// Ceiling of every duration in `router.toml`; no timer arithmetic can overflow below it.
+pub const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+// ---- Cores ---------------------------------------------------------------------------------------
+
+/// Workers of one router. Each has its own listeners, pools and counters, which the admin listener sums.
+pub const WORKERS_MAX: u16 = 1024;
+
+/// Addresses that one router listens on; each worker opens each of them.
+pub const LISTENERS_MAX: usize = 16;
+
+/// Longest time in which an idle worker looks at the published Activation: it is the floor of an idle
+/// router's swap time, and the price is a hundred wake-ups per second and core.
+pub const WORKER_TICK: Duration = Duration::from_millis(10);
+
+// ---- Configuration -------------------------------------------------------------------------------
+
+/// Largest `router.toml`. The annotated example is a tenth of it.
+pub const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Largest file that holds one trusted public key, its comment lines included.
+pub const TRUSTED_KEY_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Longest path of a Unix socket: `sun_path` of `unix(7)` less its final NUL.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+// ---- Metrics -------------------------------------------------------------------------------------
+
+/// Arms with counters of their own, 64 bytes per worker each; further Arms share one series. The page of
+/// metrics stays below 10 MiB.
+pub const ARM_SERIES_MAX: usize = 10_000;
+
+// ---- Activation ----------------------------------------------------------------------------------
+
+/// How long ACTIVATE waits for the workers: five hundred of their ticks. A worker that takes longer is
+/// stuck, and the controller has to know.
+pub const SWAP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the feed looks whether all workers have swapped.
+pub const ACKNOWLEDGEMENT_POLL: Duration = Duration::from_micros(200);
