@@ -1,8 +1,14 @@
 //! The data plane: one pinned io_uring executor per core, nothing shared on a request's way.
 
+pub mod activation;
+pub mod active;
 pub mod args;
 pub mod config;
 pub mod cores;
+pub mod counters;
 pub mod http1;
 pub mod limits;
 pub mod net;
+
+#[cfg(test)]
+mod samples;
