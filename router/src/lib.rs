@@ -8,7 +8,10 @@ pub mod cores;
 pub mod counters;
 pub mod http1;
 pub mod limits;
+pub mod log;
 pub mod net;
+pub mod state;
+pub mod trusted;
 
 #[cfg(test)]
 mod samples;

@@ -68,3 +68,8 @@ pub const SWAP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often the feed looks whether all workers have swapped.
 pub const ACKNOWLEDGEMENT_POLL: Duration = Duration::from_micros(200);
+
+// ---- State folder --------------------------------------------------------------------------------
+
+/// Largest `current` file that is read: a form, a version, a digest, and then some.
+pub const CURRENT_FILE_BYTES_MAX: u64 = 256;
