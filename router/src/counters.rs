@@ -27,7 +27,7 @@ pub use text::{METRICS_CONTENT_TYPE, MetricsText, Seconds};
 pub use worker::WorkerCounters;
 
 use crate::cores::WorkerIndex;
-use block::Block;
+use block::{Block, Family};
 
 /// All counters of one router: shared by all threads, each block written by one.
 #[derive(Debug)]
@@ -85,6 +85,15 @@ impl Counters {
         write_sum([&*self.feed.block], page);
     }
 
+    /// All sums with their names, labels included: of histograms, the count and the sum of nanoseconds.
+    #[must_use]
+    pub fn totals(&self) -> Vec<(String, u64)> {
+        let mut totals = Vec::new();
+        total(self.workers.iter().map(|slot| &*slot.block), &mut totals);
+        total([&*self.feed.block], &mut totals);
+        totals
+    }
+
     /// Sums one value over all workers, such as `|worker| worker.requests.get()`.
     pub fn sum(&self, value: impl Fn(&WorkerCounters) -> u64) -> u64 {
         self.workers.iter().map(|slot| value(&slot.block)).fold(0, u64::wrapping_add)
@@ -99,6 +108,35 @@ impl<B> Slotted<B> {
 }
 
 fn write_sum<'a, B: Block + 'a>(blocks: impl IntoIterator<Item = &'a B>, page: &mut MetricsText) {
+    for (family, values) in sums(blocks) {
+        page.block_family(&family, &values);
+    }
+}
+
+fn total<'a, B: Block + 'a>(
+    blocks: impl IntoIterator<Item = &'a B>,
+    totals: &mut Vec<(String, u64)>,
+) {
+    for (family, values) in sums(blocks) {
+        let name = family.name;
+        match (family.kind, family.labels) {
+            (Kind::Histogram, _) => {
+                let Some((sum_nanos, buckets)) = values.split_last() else { continue };
+                totals.push((format!("{name}_count"), buckets.iter().sum()));
+                totals.push((format!("{name}_sum_nanos"), *sum_nanos));
+            }
+            (_, Some(labels)) => {
+                let series =
+                    labels.texts.iter().map(|text| format!("{name}{{{}=\"{text}\"}}", labels.name));
+                totals.extend(series.zip(values));
+            }
+            (_, None) => totals.extend(values.into_iter().map(|value| (name.to_owned(), value))),
+        }
+    }
+}
+
+/// The values of each metric, blocks summed.
+fn sums<'a, B: Block + 'a>(blocks: impl IntoIterator<Item = &'a B>) -> Vec<(Family, Vec<u64>)> {
     let mut sums: Vec<u64> = Vec::new();
     let mut values = Vec::new();
     for block in blocks {
@@ -109,12 +147,9 @@ fn write_sum<'a, B: Block + 'a>(blocks: impl IntoIterator<Item = &'a B>, page: &
             *sum = sum.wrapping_add(*value);
         }
     }
-    let mut rest = sums.as_slice();
-    for family in B::families() {
-        let (values, others) = rest.split_at(family.values.min(rest.len()));
-        page.block_family(&family, values);
-        rest = others;
-    }
+    let mut sums = sums.into_iter();
+    let families = B::families().into_iter();
+    families.map(|family| (family, sums.by_ref().take(family.values).collect())).collect()
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ pub mod args;
 pub mod config;
 pub mod cores;
 pub mod counters;
+pub mod feed;
 pub mod http1;
 pub mod limits;
 pub mod log;
 pub mod net;
 pub mod state;
+pub mod status;
 pub mod trusted;
 
 #[cfg(test)]

@@ -73,3 +73,31 @@ pub const ACKNOWLEDGEMENT_POLL: Duration = Duration::from_micros(200);
 
 /// Largest `current` file that is read: a form, a version, a digest, and then some.
 pub const CURRENT_FILE_BYTES_MAX: u64 = 256;
+
+// ---- Snapshot feed -------------------------------------------------------------------------------
+
+/// Controllers that are connected at once. Each may hold a received frame and a prepared Snapshot, so
+/// that this bounds the feed's memory: a leader, its successor, and two people who look.
+pub const CONTROLLERS_MAX: usize = 4;
+
+/// From a frame's first byte to its last, and the longest time in which a controller reads nothing of
+/// what it was sent. 64 MiB over a Unix socket take well under a second.
+pub const FRAME_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is read from a controller at once, before others have their turn.
+pub const PIECE_BYTES: usize = 256 * 1024;
+
+/// Answers that a controller may leave unread before nothing more is read from it.
+pub const UNSENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Between two heartbeats.
+pub const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Pause after an accept that failed, as it does without descriptors; polling on would spin.
+pub const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// How long the host names of one Snapshot may take together.
+pub const RESOLVE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Threads that ask the system's resolver at once, which answers one name per thread.
+pub const RESOLVER_THREADS: usize = 8;

@@ -14,21 +14,24 @@ pub enum Level {
     Warn,
 }
 
+/// A key and its value.
+pub type Field<'a> = (&'a str, &'a dyn Display);
+
 /// Writes a line. A value with blanks, quotes or control characters is quoted and escaped, so that
 /// text from a peer cannot look like a line of ours.
-pub fn write(level: Level, event: &str, fields: &[(&str, &dyn Display)]) {
+pub fn write(level: Level, event: &str, fields: &[Field<'_>]) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let line = Line { now, level, event, fields };
     eprintln!("{line}");
 }
 
 /// [`write()`] at [`Level::Info`].
-pub fn info(event: &str, fields: &[(&str, &dyn Display)]) {
+pub fn info(event: &str, fields: &[Field<'_>]) {
     write(Level::Info, event, fields);
 }
 
 /// [`write()`] at [`Level::Warn`].
-pub fn warn(event: &str, fields: &[(&str, &dyn Display)]) {
+pub fn warn(event: &str, fields: &[Field<'_>]) {
     write(Level::Warn, event, fields);
 }
 
@@ -53,7 +56,7 @@ struct Line<'a> {
     now: Duration,
     level: Level,
     event: &'a str,
-    fields: &'a [(&'a str, &'a dyn Display)],
+    fields: &'a [Field<'a>],
 }
 
 impl Display for Line<'_> {

@@ -147,8 +147,7 @@ impl State {
         let kept: Vec<PathBuf> = ids.iter().map(|id| self.snapshot_path(*id)).collect();
         for path in self.snapshot_files().filter(|path| !kept.contains(path)) {
             if let Err(error) = fs::remove_file(&path) {
-                let fields: [(&str, &dyn std::fmt::Display); 2] =
-                    [("file", &path.display()), ("error", &error)];
+                let fields: [log::Field<'_>; 2] = [("file", &path.display()), ("error", &error)];
                 log::warn("old snapshot not removed", &fields);
             }
         }
@@ -195,7 +194,8 @@ impl State {
         // The rename itself survives a crash only once its folder is synced.
         let written = written.and_then(|()| File::open(&self.folder)?.sync_all());
         written.map_err(|source| {
-            let _: io::Result<()> = fs::remove_file(&aside);
+            // What stays is removed with the old Snapshots, or written over.
+            let _stays: io::Result<()> = fs::remove_file(&aside);
             StateError { step: "write", path: path.to_owned(), source }
         })
     }
@@ -231,8 +231,7 @@ fn open_snapshot(
 fn refuse(path: &Path, error: &LoadError) {
     match error {
         LoadError::Refused(SnapshotError::UnknownKey(_) | SnapshotError::Group { .. }) => {
-            let fields: [(&str, &dyn std::fmt::Display); 2] =
-                [("file", &path.display()), ("error", &Chain(error))];
+            let fields: [log::Field<'_>; 2] = [("file", &path.display()), ("error", &Chain(error))];
             log::warn("last good snapshot is refused by these settings", &fields);
         }
         LoadError::Refused(_) | LoadError::NotCurrent | LoadError::Read(_) => {
@@ -249,7 +248,7 @@ fn put_aside(path: &Path, error: &dyn std::error::Error) {
         Ok(()) => "kept as *.refused".to_owned(),
         Err(error) => format!("not put aside: {error}"),
     };
-    let fields: [(&str, &dyn std::fmt::Display); 3] =
+    let fields: [log::Field<'_>; 3] =
         [("file", &path.display()), ("error", &Chain(error)), ("file_now", &renamed)];
     log::warn("state file is not good", &fields);
 }

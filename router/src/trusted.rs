@@ -101,8 +101,9 @@ mod tests {
         switchboard_shared::snapshot::SecretKey::from_seed(&[8; 32]).public().to_string()
     }
 
-    fn refusal(entries: &[String]) -> String {
-        Chain(&load(entries).unwrap_err()).to_string()
+    fn refusal(entries: &[&str]) -> String {
+        let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
+        Chain(&load(&entries).unwrap_err()).to_string()
     }
 
     #[test]
@@ -121,22 +122,22 @@ mod tests {
         let file = folder.path().join("trusted.pub");
         let path = file.display().to_string();
         fs::write(&file, format!("# one\n{}\nrubbish\n", other_key())).unwrap();
-        assert!(refusal(&[path.clone()]).starts_with(&format!("{path}:3: expected one line")));
+        assert!(refusal(&[&path]).starts_with(&format!("{path}:3: expected one line")));
         fs::write(&file, samples::key().to_line()).unwrap();
-        assert!(refusal(&[path.clone()]).contains(":1: this is a SECRET key"));
+        assert!(refusal(&[&path]).contains(":1: this is a SECRET key"));
         fs::write(&file, "# none yet\n").unwrap();
-        assert_eq!(refusal(&[path.clone()]), format!("no key in {path}"));
+        assert_eq!(refusal(&[&path]), format!("no key in {path}"));
         fs::write(&file, [0xff]).unwrap();
-        assert!(refusal(&[path]).starts_with("cannot read trusted key file"));
-        let short = "switchboard-public-1 00".to_owned();
+        assert!(refusal(&[&path]).starts_with("cannot read trusted key file"));
+        let short = "switchboard-public-1 00";
         assert!(
-            refusal(&[other_key(), short]).starts_with("trusted_keys, entry 2: expected 64 hex")
+            refusal(&[&other_key(), short]).starts_with("trusted_keys, entry 2: expected 64 hex")
         );
     }
 
     #[test]
     fn a_key_that_is_trusted_twice_is_refused() {
-        let refusal = refusal(&[other_key(), other_key()]);
+        let refusal = refusal(&[&other_key(), &other_key()]);
         assert!(refusal.starts_with("trusted_keys: key "), "{refusal}");
         assert!(refusal.ends_with(" is trusted twice"), "{refusal}");
     }
