@@ -1,3 +1,25 @@
 //! The data plane: one pinned io_uring executor per core, nothing shared on a request's way.
+//!
+//! In reading order: [`serve`] is one request's way, [`worker`] one core; [`http1`] knows bytes,
+//! [`upstream`] endpoints, [`net`] the runtime.
 
+pub mod activation;
+pub mod active;
+pub mod args;
+pub mod config;
+pub mod cores;
+pub mod counters;
+pub mod feed;
 pub mod http1;
+pub mod limits;
+pub mod log;
+pub mod net;
+pub mod serve;
+pub mod state;
+pub mod status;
+pub mod trusted;
+pub mod upstream;
+pub mod worker;
+
+#[cfg(test)]
+mod samples;

@@ -15,6 +15,9 @@ pub struct FieldValueError {
 }
 
 impl<'a> FieldValue<'a> {
+    /// No byte.
+    pub const EMPTY: Self = Self(b"");
+
     /// Takes a value from wherever it came: JSON, a cache, a snapshot, a head.
     ///
     /// # Errors
@@ -43,6 +46,9 @@ pub struct RequestPath<'a>(&'a [u8]);
 pub struct RequestPathError;
 
 impl<'a> RequestPath<'a> {
+    /// `/`
+    pub const ROOT: Self = Self(b"/");
+
     /// Takes the path that a request came with, a part of it, or one from the settings.
     ///
     /// # Errors
@@ -85,6 +91,12 @@ impl Fields {
     /// Adds `name: number`.
     pub fn push_number(&mut self, name: &'static str, number: u64) {
         self.push(name, FieldValue(itoa::Buffer::new().format(number).as_bytes()));
+    }
+
+    /// Adds lines that were rendered from checked names before, each with its CR LF; or nothing.
+    pub fn push_lines(&mut self, lines: &[u8]) {
+        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"), "whole lines");
+        self.lines.extend_from_slice(lines);
     }
 
     /// Forgets the lines, keeps the room.

@@ -147,7 +147,8 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
 }
 
 /// The usual reason phrase of a status; empty for one that the router never sends.
-fn reason_phrase(status: u16) -> &'static str {
+#[must_use]
+pub fn reason_phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
         202 => "Accepted",

@@ -140,6 +140,16 @@ impl Header {
         header
     }
 
+    /// The version that a file claims to have, signed or not: for reports about a refused one, and for
+    /// nothing else. `None` if it does not begin like a Snapshot of this format.
+    pub fn claimed_version(file: &[u8]) -> Option<u64> {
+        let mut fields = Fields(file);
+        let begins = fields.take().ok()? == MAGIC && fields.take().ok()? == FORMAT.to_le_bytes();
+        let _flags: [u8; 2] = fields.take().ok()?;
+        let version = u64::from_le_bytes(fields.take().ok()?);
+        begins.then_some(version)
+    }
+
     /// Reads and verifies the header, then the payload's digest: all that comes before parsing.
     ///
     /// Cheap checks first, and nothing of the payload is read before the signature has held.

@@ -1,0 +1,157 @@
+//! What no single value shows: ranges and contradictions.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use switchboard_shared::limits::{NAME_BYTES_MAX, TRUSTED_KEYS_MAX};
+use switchboard_shared::snapshot::syntax::is_label;
+
+use super::units::format_size;
+use super::{Config, Listen};
+use crate::limits::{
+    BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_BYTES_MIN,
+    LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SOCKET_PATH_BYTES_MAX,
+};
+
+/// One setting that cannot be taken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// Its dotted key.
+    pub key: &'static str,
+    /// Its value, as the user would write it.
+    pub found: String,
+    /// What would be taken.
+    pub expected: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}: found {}, expected {}", self.key, self.found, self.expected)
+    }
+}
+
+/// Checks everything that needs neither the host nor another file.
+pub(super) fn check(config: &Config) -> Result<(), Refusal> {
+    check_identity(config)?;
+    check_addresses(config)?;
+    check_cores(config)?;
+    check_limits(config)?;
+    check_pools(config)
+}
+
+fn refuse(
+    key: &'static str,
+    found: impl fmt::Display,
+    expected: impl fmt::Display,
+) -> Result<(), Refusal> {
+    Err(Refusal { key, found: found.to_string(), expected: expected.to_string() })
+}
+
+fn check_identity(config: &Config) -> Result<(), Refusal> {
+    for (key, name) in [("group", &config.group), ("feed.name", &config.feed.name)] {
+        if !is_label(name) {
+            let expected =
+                format!("[A-Za-z0-9][A-Za-z0-9_.-]*, at most {NAME_BYTES_MAX} characters");
+            return refuse(key, format_args!("{name:?}"), expected);
+        }
+    }
+    let keys = config.trusted_keys.len();
+    if keys == 0 || keys > TRUSTED_KEYS_MAX {
+        let expected = format!("1 to {TRUSTED_KEYS_MAX}: without one no Snapshot can be accepted");
+        return refuse("trusted_keys", format_args!("{keys} keys"), expected);
+    }
+    if config.state_dir.as_os_str().is_empty() {
+        return refuse("state_dir", "\"\"", "a folder");
+    }
+    Ok(())
+}
+
+fn check_addresses(config: &Config) -> Result<(), Refusal> {
+    let count = config.listen.len();
+    if count == 0 || count > LISTENERS_MAX {
+        let expected = format!("1 to {LISTENERS_MAX}");
+        return refuse("listen", format_args!("{count} addresses"), expected);
+    }
+    let mut seen = HashSet::new();
+    for address in &config.listen {
+        let kernel_chooses = matches!(address, Listen::Tcp(tcp) if tcp.port() == 0);
+        if !seen.insert(address) && !kernel_chooses {
+            return refuse("listen", format_args!("{address} twice"), "each address once");
+        }
+    }
+    let admin = config.admin.listen;
+    if admin.port() != 0 && seen.contains(&Listen::Tcp(admin)) {
+        return refuse("admin.listen", admin, "an address that `listen` does not have");
+    }
+    let socket = &config.feed.socket;
+    let length = socket.as_os_str().len();
+    if length == 0 || length > SOCKET_PATH_BYTES_MAX {
+        let expected = format!("a path of 1 to {SOCKET_PATH_BYTES_MAX} bytes");
+        return refuse("feed.socket", format_args!("{length} bytes"), expected);
+    }
+    if seen.contains(&Listen::Unix(socket.clone())) {
+        return refuse("feed.socket", socket.display(), "a path that `listen` does not have");
+    }
+    Ok(())
+}
+
+fn check_cores(config: &Config) -> Result<(), Refusal> {
+    let cores = &config.cores.core_list;
+    let mut seen = HashSet::new();
+    if let Some(twice) = cores.iter().find(|core| !seen.insert(**core)) {
+        return refuse("cores.core_list", format_args!("core {twice} twice"), "each core once");
+    }
+    if !config.cores.pin && !cores.is_empty() {
+        let found = "a list, with cores.pin = false";
+        return refuse("cores.core_list", found, "no list, or cores.pin = true");
+    }
+    Ok(())
+}
+
+fn check_limits(config: &Config) -> Result<(), Refusal> {
+    let limits = &config.limits;
+    let head = limits.head_bytes_max;
+    if !(HEAD_BYTES_MIN..=HEAD_BYTES_MAX).contains(&head) {
+        let expected = format!("{HEAD_BYTES_MIN}B to {}", size(HEAD_BYTES_MAX));
+        return refuse("limits.head_bytes_max", size(head), expected);
+    }
+    let target_most = head.saturating_sub(REQUEST_LINE_BYTES_MAX);
+    if limits.target_bytes_max == 0 || limits.target_bytes_max > target_most {
+        let expected = format!("1B to {target_most}B, limits.head_bytes_max less the line's rest");
+        return refuse("limits.target_bytes_max", size(limits.target_bytes_max), expected);
+    }
+    let body = limits.body_bytes_max;
+    if body > BODY_BYTES_MAX {
+        let expected = format!("at most {}", format_size(BODY_BYTES_MAX));
+        return refuse("limits.body_bytes_max", format_size(body), expected);
+    }
+    let buffer = limits.body_buffer_bytes_max;
+    if buffer > BODY_BUFFER_BYTES_MAX || buffer > body {
+        let most = format_size(BODY_BUFFER_BYTES_MAX);
+        let expected = format!("at most {most}, and at most limits.body_bytes_max");
+        return refuse("limits.body_buffer_bytes_max", format_size(buffer), expected);
+    }
+    let connections = limits.connections_max;
+    if connections == 0 || connections > CONNECTIONS_MAX {
+        let expected = format!("1 to {CONNECTIONS_MAX}");
+        return refuse("limits.connections_max", connections, expected);
+    }
+    Ok(())
+}
+
+fn check_pools(config: &Config) -> Result<(), Refusal> {
+    let upstream = &config.upstream;
+    if upstream.idle_per_endpoint_max > CONNECTIONS_MAX {
+        let expected = format!("at most {CONNECTIONS_MAX}");
+        return refuse("upstream.idle_per_endpoint_max", upstream.idle_per_endpoint_max, expected);
+    }
+    if upstream.idle > upstream.age {
+        let found = super::units::format_duration(upstream.idle);
+        return refuse("upstream.idle", found, "at most upstream.age");
+    }
+    Ok(())
+}
+
+fn size(bytes: usize) -> String {
+    format_size(bytes as u64)
+}

@@ -1,0 +1,208 @@
+//! The reference of `router.toml`: `docs/router.toml.md` and `examples/router.toml` are written from it.
+//!
+//! Defaults come from [`Config::default`], so that they cannot go stale; tests hold both files and the
+//! set of keys to it. To write the files anew: `UPDATE_REFERENCE=1 cargo test -p switchboard-router`.
+
+use std::fmt::Write as _;
+
+use toml::Value;
+
+use super::Config;
+
+/// One key of `router.toml`.
+pub struct Key {
+    /// Dotted path.
+    pub path: &'static str,
+    /// What its value counts, or what form it has.
+    pub unit: &'static str,
+    /// When a change takes effect.
+    pub reloads: Reloads,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// When a change of a setting takes effect.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reloads {
+    /// When the router is started again.
+    AtRestart,
+}
+
+impl Reloads {
+    fn text(self) -> &'static str {
+        match self {
+            Self::AtRestart => "at restart",
+        }
+    }
+}
+
+const fn key(path: &'static str, unit: &'static str, text: &'static str) -> Key {
+    Key { path, unit, reloads: Reloads::AtRestart, text }
+}
+
+/// Every key, in the order of [`Config`].
+pub const KEYS: &[Key] = &[
+    key("group", "name", "Snapshots for another group of routers are refused."),
+    key(
+        "state_dir",
+        "folder",
+        "Holds the last good Snapshot and the highest version ever activated; created with mode 0700 if missing. One router per folder.",
+    ),
+    key(
+        "trusted_keys",
+        "files or keys",
+        "Public keys whose Snapshots are accepted: keys as `switchboard-control keygen` prints them, or files with one key per line. Several, so that keys rotate.",
+    ),
+    key(
+        "listen",
+        "addresses",
+        "Where clients connect: `HOST:PORT`, `[IPV6]:PORT` or `unix:/path`. Every worker opens each of them.",
+    ),
+    key(
+        "admin.listen",
+        "address",
+        "Health, readiness, metrics and the running Snapshot. It has no authentication: keep it off public interfaces.",
+    ),
+    key(
+        "cores.workers",
+        "threads",
+        "Network threads: a number, or `\"auto\"` for one on each usable core but one (at least one).",
+    ),
+    key("cores.pin", "true or false", "Whether each thread stays on its core."),
+    key(
+        "cores.core_list",
+        "core numbers",
+        "The cores to use, workers first and the housekeeping core last; empty: all that the process may use.",
+    ),
+    key("feed.name", "name", "What the router calls itself towards the control plane."),
+    key(
+        "feed.socket",
+        "path",
+        "Unix socket that the control plane pushes Snapshots to (mode 0600); its folder is created with mode 0700 if missing.",
+    ),
+    key(
+        "feed.allowed_uids",
+        "user ids",
+        "Users that may push besides root and the router's own. If there are any, the socket has mode 0666 and the peer's credentials alone decide.",
+    ),
+    key(
+        "limits.head_bytes_max",
+        "size",
+        "Request line and header fields together; more is answered with 431.",
+    ),
+    key("limits.target_bytes_max", "size", "The request target alone; more is answered with 414."),
+    key(
+        "limits.body_bytes_max",
+        "size",
+        "A request body, streamed or not; more is answered with 413. An Objective may set its own.",
+    ),
+    key(
+        "limits.body_buffer_bytes_max",
+        "size",
+        "A request body that has to be held in memory to be read or edited; more is answered with 413.",
+    ),
+    key(
+        "limits.connections_max",
+        "connections",
+        "Client connections of one worker (not of the whole router); further ones wait in the kernel's accept queue.",
+    ),
+    key(
+        "clocks.head",
+        "duration",
+        "From a request's first byte to the end of its head; not reset by each byte. Late is answered with 408.",
+    ),
+    key("clocks.body_idle", "duration", "Longest gap between two pieces of the request body."),
+    key("clocks.connect", "duration", "Connecting to one endpoint."),
+    key("clocks.first_byte", "duration", "From the request's last byte to the response's first."),
+    key(
+        "clocks.response_idle",
+        "duration",
+        "Longest gap between two pieces of the response, in either direction. A stream may last as long as it keeps moving.",
+    ),
+    key(
+        "clocks.total",
+        "duration or \"off\"",
+        "From the head to the response's last byte. Off, because it would cut healthy streams.",
+    ),
+    key(
+        "clocks.keep_alive_idle",
+        "duration",
+        "How long a client's connection may wait for its next request.",
+    ),
+    key(
+        "upstream.idle_per_endpoint_max",
+        "connections",
+        "Idle connections that one worker keeps per endpoint.",
+    ),
+    key(
+        "upstream.idle",
+        "duration",
+        "How long an idle connection is kept. Keep it below the model server's own limit (uvicorn: 5s), or requests meet a closing connection.",
+    ),
+    key("upstream.age", "duration", "A connection older than this is closed after its request."),
+    key(
+        "response_headers.decision",
+        "true or false",
+        "Adds `x-switchboard-objective`, `-experiment`, `-arm`, `-model`, `-snapshot` and `-reason` to responses.",
+    ),
+    key(
+        "drain.wait",
+        "duration",
+        "After SIGTERM, from \"not ready\" until no new connection is accepted: the time a load balancer needs to notice.",
+    ),
+    key(
+        "drain.max",
+        "duration",
+        "Then, how long running requests may take; what still runs is cut.",
+    ),
+];
+
+/// `docs/router.toml.md`.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# router.toml\n\n\
+        The static settings of `switchboard-router`. All of it is checked before anything is bound: an unknown\n\
+        key, a wrong type or a contradiction is refused with file, line and column. Durations are whole numbers with\n\
+        `us`, `ms`, `s`, `m` or `h`; sizes with `B`, `KiB`, `MiB`, `GiB` or `TiB` (powers of 1024).\n\n\
+        `switchboard-router --print-example-config` prints the annotated example, `--check` checks a file. The flags\n\
+        `--listen`, `--admin-listen`, `--workers`, `--socket`, `--trusted-key` and `--state-dir` win over the file.\n\n\
+        This page is written from `router/src/config/reference.rs`.\n\n\
+        | key | default | unit | takes effect | |\n|---|---|---|---|---|\n",
+    );
+    for (key, default) in with_defaults() {
+        let Key { path, unit, text, .. } = key;
+        let reloads = key.reloads.text();
+        writeln!(page, "| `{path}` | `{default}` | {unit} | {reloads} | {text} |")
+            .expect("writing into a String cannot fail");
+    }
+    page
+}
+
+/// `examples/router.toml`.
+pub fn example() -> String {
+    let mut page = String::from(
+        "# Every setting of switchboard-router at its default: deleting a line changes nothing.\n\
+        # Above each: what it does (unit; when a change takes effect). See docs/router.toml.md.\n",
+    );
+    let mut section = "";
+    for (key, default) in with_defaults() {
+        let (table, name) = key.path.split_once('.').unwrap_or(("", key.path));
+        if table != section {
+            write!(page, "\n[{table}]").expect("writing into a String cannot fail");
+            section = table;
+        }
+        let (text, unit, reloads) = (key.text, key.unit, key.reloads.text());
+        writeln!(page, "\n# {text} ({unit}; {reloads})\n{name} = {default}")
+            .expect("writing into a String cannot fail");
+    }
+    page
+}
+
+/// Each key with its default, written as TOML.
+fn with_defaults() -> impl Iterator<Item = (&'static Key, Value)> {
+    let defaults = Value::try_from(Config::default()).expect("every setting can be written");
+    KEYS.iter().map(move |key| {
+        let value = key.path.split('.').try_fold(&defaults, |table, name| table.get(name));
+        (key, value.expect("a test holds KEYS to the fields of Config").clone())
+    })
+}

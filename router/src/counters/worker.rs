@@ -1,0 +1,60 @@
+//! What one worker counts.
+
+use switchboard_shared::decide::Reason;
+
+use super::block::counter_block;
+use super::cell::{By, Counter, Gauge};
+use super::histogram::Histogram;
+use super::labels::{BadRequest, ResponseClass, UpstreamFailure};
+
+counter_block! {
+    /// What one worker counts. Only that worker writes it.
+    pub struct WorkerCounters {
+        /// Requests whose head was read whole.
+        requests: Counter = "switchboard_requests_total",
+        /// Requests that are being answered.
+        requests_active: Gauge = "switchboard_requests_active",
+        /// Responses whose head was sent to a client, the router's own among them.
+        responses: By<ResponseClass, { ResponseClass::COUNT }> = "switchboard_responses_total",
+        /// Requests whose client left before the answer was whole.
+        client_closed: Counter = "switchboard_client_closed_total",
+        /// Requests that were refused as malformed or over a limit.
+        bad_requests: By<BadRequest, { BadRequest::COUNT }> = "switchboard_bad_requests_total",
+        /// Requests that named no Objective of the Snapshot.
+        unknown_objective: Counter = "switchboard_unknown_objective_total",
+        /// Requests that came before the first Snapshot.
+        without_snapshot: Counter = "switchboard_without_snapshot_total",
+        /// Decisions, by how the Arm that answered was reached.
+        decisions: By<Reason, { Reason::ALL.len() }> = "switchboard_decisions_total",
+        /// Experiments that were skipped because the request lacked their Unit.
+        unit_missing: Counter = "switchboard_unit_missing_total",
+        /// Attempts at an endpoint that failed.
+        upstream_failures: By<UpstreamFailure, { UpstreamFailure::COUNT }> = "switchboard_upstream_failures_total",
+        /// Attempts after the first one.
+        retries: Counter = "switchboard_retries_total",
+        /// Retries that the retry budget refused.
+        retries_refused: Counter = "switchboard_retries_refused_total",
+        /// Endpoints that were ejected after failures in a row.
+        ejections: Counter = "switchboard_ejections_total",
+        /// Attempts that went over a pooled connection.
+        pool_hits: Counter = "switchboard_upstream_pool_hits_total",
+        /// Attempts that opened a connection.
+        pool_misses: Counter = "switchboard_upstream_pool_misses_total",
+        /// Connections to endpoints that are open.
+        upstream_connections_active: Gauge = "switchboard_upstream_connections_active",
+        /// Client connections that were accepted.
+        connections_accepted: Counter = "switchboard_connections_accepted_total",
+        /// Failed accepts, such as for lack of file descriptors.
+        accept_failures: Counter = "switchboard_accept_failures_total",
+        /// Client connections that are open.
+        connections_active: Gauge = "switchboard_connections_active",
+        /// Bytes read from clients.
+        bytes_received: Counter = "switchboard_client_received_bytes_total",
+        /// Bytes written to clients.
+        bytes_sent: Counter = "switchboard_client_sent_bytes_total",
+        /// What the router adds: a request's whole time less its endpoint's.
+        overhead: Histogram = "switchboard_overhead_seconds",
+        /// From a request's last byte to an endpoint until its response's first byte.
+        upstream: Histogram = "switchboard_upstream_first_byte_seconds",
+    }
+}

@@ -1,0 +1,158 @@
+//! Every maximum of the router, with its reason.
+//!
+//! What `router.toml` can set is bounded here from above; what it cannot set has its only value here.
+
+use std::time::Duration;
+
+// ---- A request -----------------------------------------------------------------------------------
+
+/// Ceiling of `limits.head_bytes_max`. A head is read whole into one pooled buffer of this size, so
+/// that this is also what one hostile connection can pin before it is answered.
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Floor of `limits.head_bytes_max`: what RFC 9112 §3 asks a server to take as a request line alone.
+pub const HEAD_BYTES_MIN: usize = 8_000;
+
+/// What a request line needs beside its target, so that 414 can be told from 431: the longest method,
+/// two blanks, `HTTP/1.1`, CR LF, rounded up.
+pub const REQUEST_LINE_BYTES_MAX: usize = 64;
+
+/// Ceiling of `limits.body_bytes_max`. Bodies that stream cost no memory; the bound keeps every sum of
+/// body lengths far away from overflow.
+pub const BODY_BYTES_MAX: u64 = 1 << 40;
+
+/// Ceiling of `limits.body_buffer_bytes_max`: a body that is read whole (JSON attributes, facts, replay)
+/// lives in memory until its request ends, times `connections_max` in the worst case.
+pub const BODY_BUFFER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Ceiling of `limits.connections_max`, per worker: one file descriptor each, and as many upstream.
+pub const CONNECTIONS_MAX: u32 = 1 << 20;
+
+/// Ceiling of every duration in `router.toml`; no timer arithmetic can overflow below it.
+pub const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+// ---- Cores ---------------------------------------------------------------------------------------
+
+/// Workers of one router. Each has its own listeners, pools and counters, which the admin listener sums.
+pub const WORKERS_MAX: u16 = 1024;
+
+/// Addresses that one router listens on; each worker opens each of them.
+pub const LISTENERS_MAX: usize = 16;
+
+/// Longest time in which an idle worker looks at the published Activation: it is the floor of an idle
+/// router's swap time, and the price is a hundred wake-ups per second and core.
+pub const WORKER_TICK: Duration = Duration::from_millis(10);
+
+// ---- Configuration -------------------------------------------------------------------------------
+
+/// Largest `router.toml`. The annotated example is a tenth of it.
+pub const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Largest file that holds one trusted public key, its comment lines included.
+pub const TRUSTED_KEY_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Longest path of a Unix socket: `sun_path` of `unix(7)` less its final NUL.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+// ---- Metrics -------------------------------------------------------------------------------------
+
+/// Arms with counters of their own, 64 bytes per worker each; further Arms share one series. The page of
+/// metrics stays below 10 MiB.
+pub const ARM_SERIES_MAX: usize = 10_000;
+
+// ---- Activation ----------------------------------------------------------------------------------
+
+/// How long ACTIVATE waits for the workers: five hundred of their ticks. A worker that takes longer is
+/// stuck, and the controller has to know.
+pub const SWAP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the feed looks whether all workers have swapped.
+pub const ACKNOWLEDGEMENT_POLL: Duration = Duration::from_micros(200);
+
+// ---- State folder --------------------------------------------------------------------------------
+
+/// Largest `current` file that is read: a form, a version, a digest, and then some.
+pub const CURRENT_FILE_BYTES_MAX: u64 = 256;
+
+// ---- Snapshot feed -------------------------------------------------------------------------------
+
+/// Controllers that are connected at once. Each may hold a received frame and a prepared Snapshot, so
+/// that this bounds the feed's memory: a leader, its successor, and two people who look.
+pub const CONTROLLERS_MAX: usize = 4;
+
+/// From a frame's first byte to its last, and the longest time in which a controller reads nothing of
+/// what it was sent. 64 MiB over a Unix socket take well under a second.
+pub const FRAME_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is read from a controller at once, before others have their turn.
+pub const PIECE_BYTES: usize = 256 * 1024;
+
+/// Answers that a controller may leave unread before nothing more is read from it.
+pub const UNSENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Between two heartbeats.
+pub const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Pause after an accept that failed, as it does without descriptors; polling on would spin.
+pub const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// How long the host names of one Snapshot may take together.
+pub const RESOLVE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Threads that ask the system's resolver at once, which answers one name per thread.
+pub const RESOLVER_THREADS: usize = 8;
+
+// ---- The data path -------------------------------------------------------------------------------
+
+/// Submission entries of a core's ring: above what one loop turn queues at 10 000 connections with
+/// a cancel each; when it is full, the runtime submits and goes on.
+pub const RING_ENTRIES: u32 = 4096;
+/// Bytes of a pooled buffer: a request head, most model inputs and outputs, one read of a large one.
+pub const BUFFER_BYTES: usize = 32 * 1024;
+/// Spare buffers that a core keeps: 32 MiB at most.
+pub const BUFFERS_POOLED_MAX: usize = 1024;
+/// Connections that wait to be accepted, per core; the kernel cuts it to `somaxconn`.
+pub const ACCEPT_BACKLOG: i32 = 4096;
+/// Hang-ups handled per loop turn, so that a mass disconnect cannot hold the core.
+pub const HANGUPS_PER_TURN: usize = 256;
+/// Failures in a row that eject an endpoint: one lost connection must not, a dead process must soon.
+pub const FAILURES_TO_EJECT: u32 = 3;
+/// The first ejection: about what a model server takes to restart its listener.
+pub const EJECTION_FIRST: Duration = Duration::from_secs(1);
+/// The longest ejection: recovery by itself within half a minute.
+pub const EJECTION_MAX: Duration = Duration::from_secs(30);
+/// Endpoints of one Shard that one request can tell apart as tried; further ones may be met twice.
+pub const ENDPOINTS_TRIED_MAX: u32 = 64;
+/// Endpoints of one Arm that one request tries: the first and three more.
+pub const ATTEMPTS_MAX: u32 = 4;
+/// Thousandths of a retry that a request earns: one retry per five requests (Finagle: 20 %).
+pub const RETRY_MILLIS_PER_REQUEST: u32 = 200;
+/// Retries that a core has to spend when it starts.
+pub const RETRY_FLOOR: u32 = 10;
+/// Retries that a core can save up: a burst when an endpoint dies under full load.
+pub const RETRY_SAVED_MAX: u32 = 500;
+/// Spare tables that a core keeps, about 4 KiB each.
+pub const SCRATCHES_POOLED_MAX: usize = 1024;
+/// How long accepting rests when the process is out of descriptors: no spin, recovery within a second.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often unused upstream connections are looked at.
+pub const POOL_SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// A kept connection that was silent for this long gives its buffer back.
+pub const IDLE_BUFFER_SPAN: Duration = Duration::from_millis(500);
+/// How long a closing connection is read on, so that the client gets the answer before the reset.
+pub const LINGER_SPAN: Duration = Duration::from_secs(2);
+/// How many bytes of a closing connection are read and dropped.
+pub const LINGER_BYTES_MAX: usize = 1024 * 1024;
+/// Containers inside each other in a JSON body that is read (cases.md JS-03).
+pub const JSON_DEPTH_MAX: usize = 128;
+/// Numbers beyond a double that a body which is read may have: each costs a parse.
+pub const JSON_NUMBERS_BEYOND_MAX: usize = 8;
+/// A JSON scratch that grew beyond this is freed after its request.
+pub const JSON_SCRATCH_BYTES_MAX: usize = 1024 * 1024;
+/// Room for one read of a body that is read whole.
+pub const BODY_READ_STEP: usize = 64 * 1024;
+/// What is copied rather than given a vector of its own in a write: below this a copy is cheaper.
+pub const COPY_BYTES_MAX: usize = 8 * 1024;
+/// A request body up to this size is read whole before it is forwarded, if its Objective allows that the
+/// request is sent again: the price is its arrival time, the gain that a dying endpoint costs no error.
+pub const REPLAY_BYTES_MAX: u64 = 256 * 1024;

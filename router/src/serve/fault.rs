@@ -1,0 +1,164 @@
+//! Why a request was not answered by a model, and what the client is told.
+
+use std::time::Duration;
+
+use super::context::Unreadable;
+use super::json::JsonError;
+use crate::http1::{BodyError, HeadError, UpstreamError};
+use crate::worker::link::Clock;
+
+/// Whose fault something is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Whose {
+    /// The client sent what cannot be served.
+    Client,
+    /// A model server did not do its part.
+    Upstream,
+    /// The router itself is not ready.
+    Ours,
+}
+
+/// What kept a request from a model's answer. Nothing of an answer was sent yet.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub enum Fault {
+    /// No Snapshot was activated yet.
+    #[error("no snapshot is active yet")]
+    NoSnapshot,
+    /// Neither header nor path nor body names an Objective.
+    #[error(
+        "the request names no objective: set x-switchboard-objective, use /v1/objectives/…, or a JSON body's model"
+    )]
+    ObjectiveMissing,
+    /// A token that the Snapshot does not have.
+    #[error("this objective does not exist")]
+    ObjectiveUnknown,
+    /// The head.
+    #[error("{0}")]
+    Head(#[from] HeadError),
+    /// The head did not come in time.
+    #[error("the request's head took too long")]
+    HeadSlow,
+    /// The body's framing or size.
+    #[error("{0}")]
+    Body(#[from] BodyError),
+    /// A content coding, where the body must be read.
+    #[error("the body must be read here, so it must not be compressed")]
+    BodyEncoded,
+    /// The body did not come in time.
+    #[error("the request's body took too long")]
+    ClientSlow(Clock),
+    /// An attribute or the JSON around it.
+    #[error("{0}")]
+    Context(#[from] Unreadable),
+    /// The client closed its connection: nobody is told.
+    #[error("the client left")]
+    ClientLeft,
+    /// One endpoint could not be connected to.
+    #[error("the model server refuses connections")]
+    Refused,
+    /// One endpoint did not answer to connecting.
+    #[error("the model server does not answer to connecting")]
+    ConnectSlow,
+    /// No endpoint of the Shard can be reached.
+    #[error("no model server can be reached")]
+    ShardDown {
+        /// When the first of them may be tried again.
+        retry_after: Duration,
+    },
+    /// The endpoint closed before it answered, or its answer is no HTTP.
+    #[error("{0}")]
+    Upstream(#[from] UpstreamError),
+    /// A clock that watches the endpoint fired.
+    #[error("the model server took too long")]
+    UpstreamSlow(Clock),
+}
+
+impl From<JsonError> for Fault {
+    fn from(error: JsonError) -> Self {
+        Self::Context(error.into())
+    }
+}
+
+impl Fault {
+    /// An answer that ended before its end.
+    pub const ANSWER_CUT: Self = Self::Upstream(UpstreamError::Body(BodyError::Truncated));
+
+    /// The status of the answer.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::ObjectiveMissing | Self::Context(_) => 400,
+            Self::ObjectiveUnknown => 404,
+            Self::HeadSlow | Self::ClientSlow(_) => 408,
+            Self::BodyEncoded => 415,
+            Self::Head(error) => error.status(),
+            Self::Body(error) => error.status(),
+            Self::ClientLeft => 499,
+            Self::Upstream(_) => 502,
+            Self::NoSnapshot | Self::Refused | Self::ConnectSlow | Self::ShardDown { .. } => 503,
+            Self::UpstreamSlow(_) => 504,
+        }
+    }
+
+    /// A stable label for the answer and for metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NoSnapshot => "no_snapshot",
+            Self::ObjectiveMissing => "objective_missing",
+            Self::ObjectiveUnknown => "objective_unknown",
+            Self::Head(error) => error.reason(),
+            Self::HeadSlow => "head_timeout",
+            Self::Body(error) => error.reason(),
+            Self::BodyEncoded => "body_encoded",
+            Self::ClientSlow(_) => "body_timeout",
+            Self::Context(error) => error.reason(),
+            Self::ClientLeft => "client_closed",
+            Self::Refused => "connect_refused",
+            Self::ConnectSlow => "connect_timeout",
+            Self::ShardDown { .. } => "shard_down",
+            Self::Upstream(error) => error.reason(),
+            Self::UpstreamSlow(clock) => match clock {
+                Clock::Total => "total_timeout",
+                Clock::ResponseIdle => "response_idle_timeout",
+                Clock::FirstByte
+                | Clock::Head
+                | Clock::BodyIdle
+                | Clock::ClientWrite
+                | Clock::KeepAlive => "first_byte_timeout",
+            },
+        }
+    }
+
+    /// Whose fault it is.
+    #[must_use]
+    pub fn whose(&self) -> Whose {
+        match self {
+            Self::NoSnapshot => Whose::Ours,
+            Self::ObjectiveMissing
+            | Self::ObjectiveUnknown
+            | Self::Head(_)
+            | Self::HeadSlow
+            | Self::Body(_)
+            | Self::BodyEncoded
+            | Self::ClientSlow(_)
+            | Self::Context(_)
+            | Self::ClientLeft => Whose::Client,
+            Self::Refused
+            | Self::ConnectSlow
+            | Self::ShardDown { .. }
+            | Self::Upstream(_)
+            | Self::UpstreamSlow(_) => Whose::Upstream,
+        }
+    }
+
+    /// When the client may try again, if that is worth saying.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NoSnapshot => Some(Duration::from_secs(1)),
+            Self::ShardDown { retry_after } => Some((*retry_after).max(Duration::from_secs(1))),
+            _ => None,
+        }
+    }
+}

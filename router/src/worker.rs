@@ -1,0 +1,442 @@
+//! One core: listeners → connections → [`crate::serve`], with everything that the core owns.
+//!
+//! A worker shares nothing that it writes. It reads the published Activation between requests, and
+//! its counters are cells that others only read.
+
+pub mod connection;
+pub mod link;
+pub mod scratch;
+pub mod view;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use self::link::Link;
+use self::scratch::ScratchPool;
+use self::view::View;
+use crate::activation::{Activation, ActivationReader, Held};
+use crate::config::{Config, Listen};
+use crate::cores::{CorePlan, WorkerPlan};
+use crate::counters::{Counters, ResponseClass, WorkerCounters, Writer};
+use crate::http1::HeadLimits;
+use crate::limits::{ACCEPT_PAUSE, POOL_SWEEP_EVERY, WORKER_TICK};
+use crate::net::buffer::BufferPool;
+use crate::net::hangup::Hangups;
+use crate::net::listener::{self, Listener, Listening};
+use crate::net::ring::{self, RingMode};
+use crate::net::stream::Stream;
+use crate::net::{affinity, clock, task};
+use crate::serve::request::Request;
+use crate::upstream::budget::RetryBudget;
+use crate::upstream::pool::{Endpoints, PoolLimits};
+
+/// What one core owns. All of it is used by that core's thread only.
+pub struct Worker {
+    /// The static settings.
+    pub config: Arc<Config>,
+    /// This core's counters.
+    pub counters: Writer<WorkerCounters>,
+    /// Spare buffers.
+    pub buffers: BufferPool,
+    /// Spare parsing tables.
+    pub scratches: ScratchPool,
+    /// Endpoints and their pooled connections.
+    pub endpoints: Endpoints,
+    /// What the pools may keep.
+    pub pool_limits: PoolLimits,
+    /// What a request's head may be.
+    pub head_limits: HeadLimits,
+    /// How often requests may be sent again.
+    pub retries: Cell<RetryBudget>,
+    plan: WorkerPlan,
+    hangups: Hangups,
+    links: RefCell<Links>,
+    reader: RefCell<ActivationReader>,
+    view: RefCell<Option<(Held, Rc<View>)>>,
+    tick: Cell<Instant>,
+    random: Cell<u64>,
+    request_id_prefix: u64,
+    request_count: Cell<u64>,
+    is_draining: Cell<bool>,
+}
+
+/// Live connections by key; a free place is reused, and its key with it.
+#[derive(Default)]
+struct Links {
+    places: Vec<Option<Rc<Link>>>,
+    free: Vec<usize>,
+    live: u64,
+}
+
+impl Worker {
+    fn new(seat: &Seat, reader: ActivationReader) -> anyhow::Result<Rc<Self>> {
+        let config = Arc::clone(&seat.config);
+        let seed = seed();
+        Ok(Rc::new(Self {
+            counters: seat.counters.worker(seat.plan.worker).context("counters are taken once")?,
+            plan: seat.plan,
+            buffers: BufferPool::default(),
+            scratches: ScratchPool::default(),
+            endpoints: Endpoints::default(),
+            pool_limits: PoolLimits {
+                idle_max: config.upstream.idle_per_endpoint_max as usize,
+                idle: config.upstream.idle,
+                age: config.upstream.age,
+            },
+            head_limits: HeadLimits::new(
+                config.limits.head_bytes_max,
+                config.limits.target_bytes_max,
+            )
+            .context("limits of a request's head")?,
+            retries: Cell::default(),
+            hangups: Hangups::new().context("cannot watch for hang-ups")?,
+            links: RefCell::default(),
+            reader: RefCell::new(reader),
+            view: RefCell::default(),
+            tick: Cell::new(clock::now()),
+            random: Cell::new(seed),
+            request_id_prefix: seed,
+            request_count: Cell::new(0),
+            is_draining: Cell::new(false),
+            config,
+        }))
+    }
+
+    /// What this core evaluates now; `None` until the first Activation. Swaps first if a newer one was
+    /// published. A request keeps what it got to its end.
+    pub fn view(&self) -> Option<Rc<View>> {
+        let mut reader = self.reader.borrow_mut();
+        let held = reader.current()?;
+        let mut view = self.view.borrow_mut();
+        if let Some((of, view)) = view.as_ref()
+            && Rc::ptr_eq(of, held)
+        {
+            return Some(Rc::clone(view));
+        }
+        let fresh = Rc::new(View::new(Arc::clone(held), &self.endpoints));
+        *view = Some((Rc::clone(held), Rc::clone(&fresh)));
+        Some(fresh)
+    }
+
+    /// A request came: it earns its share of a retry.
+    pub fn earn_retry(&self) {
+        let mut retries = self.retries.get();
+        retries.earn();
+        self.retries.set(retries);
+    }
+
+    /// Whether a request may be sent again; it is paid and counted then.
+    pub fn may_retry(&self) -> bool {
+        let mut retries = self.retries.get();
+        let may = retries.spend();
+        self.retries.set(retries);
+        if may {
+            self.counters.retries.add(1);
+        } else {
+            self.counters.retries_refused.add(1);
+        }
+        may
+    }
+
+    /// Counts a request that is over.
+    pub fn record(&self, request: &Request) {
+        let served = request.served.get();
+        let active = &request.view.active;
+        let arm = active.arm_counters(request.objective, request.decision.arm, self.plan.worker);
+        arm.requests.add(1);
+        match served.status {
+            0 => arm.failures.add(1),
+            status => arm.responses.add(ResponseClass::of(status), 1),
+        }
+        if request.decision.reason.is_fallout() {
+            arm.fallouts.add(1);
+        }
+        let nanos = u64::try_from(served.upstream.as_nanos()).unwrap_or(u64::MAX);
+        arm.upstream_nanos.add(nanos);
+        self.counters.upstream.record(served.upstream);
+        self.counters.overhead.record(served.overhead);
+    }
+
+    /// The time of the last tick: exact to [`WORKER_TICK`], and free.
+    pub fn tick(&self) -> Instant {
+        self.tick.get()
+    }
+
+    /// Uniform bits for balancing (xorshift64*, Vigna 2016): fast, and nothing secret hangs on them.
+    pub fn random(&self) -> u64 {
+        let mut state = self.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A new request id: unique over cores and restarts.
+    pub fn next_request_id(&self) -> (u64, u64) {
+        let count = self.request_count.get() + 1;
+        self.request_count.set(count);
+        (self.request_id_prefix, count)
+    }
+
+    /// Whether connections are to be closed after their present request.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.get()
+    }
+
+    fn live(&self) -> u64 {
+        self.links.borrow().live
+    }
+
+    fn is_full(&self) -> bool {
+        self.live() >= u64::from(self.config.limits.connections_max)
+    }
+
+    /// A place for a connection.
+    fn enter(&self, link: Rc<Link>) -> u64 {
+        let mut links = self.links.borrow_mut();
+        links.live += 1;
+        match links.free.pop() {
+            Some(place) => {
+                if let Some(slot) = links.places.get_mut(place) {
+                    *slot = Some(link);
+                }
+                place as u64
+            }
+            None => {
+                links.places.push(Some(link));
+                links.places.len() as u64 - 1
+            }
+        }
+    }
+
+    fn leave(&self, key: u64) {
+        let mut links = self.links.borrow_mut();
+        let Ok(place) = usize::try_from(key) else { return };
+        if links.places.get_mut(place).and_then(Option::take).is_some() {
+            links.live -= 1;
+            links.free.push(place);
+        }
+    }
+
+    fn link(&self, key: u64) -> Option<Rc<Link>> {
+        let place = usize::try_from(key).ok()?;
+        self.links.borrow().places.get(place)?.clone()
+    }
+}
+
+/// One worker's place: what its thread is started with.
+struct Seat {
+    plan: WorkerPlan,
+    listening: Vec<Listening>,
+    config: Arc<Config>,
+    activation: Arc<Activation>,
+    counters: Arc<Counters>,
+    stop: Arc<Stop>,
+}
+
+/// What the main thread tells the workers; they look at it every tick.
+#[derive(Default)]
+struct Stop {
+    drain: AtomicBool,
+    now: AtomicBool,
+}
+
+/// All workers, from the outside.
+pub struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    stop: Arc<Stop>,
+    /// How the rings were set up: the worst of all cores'.
+    pub ring_mode: RingMode,
+    /// What is listened on, with the ports that the kernel chose.
+    pub addresses: Vec<Listen>,
+}
+
+/// Starts one pinned thread per network core, each listening when this returns.
+///
+/// # Errors
+/// An address that cannot be bound, or no io_uring.
+pub fn start(
+    plan: &CorePlan,
+    config: &Arc<Config>,
+    activation: &Arc<Activation>,
+    counters: &Arc<Counters>,
+) -> anyhow::Result<Workers> {
+    let (report, reports) = mpsc::channel();
+    let stop = Arc::<Stop>::default();
+    let mut workers =
+        Workers { threads: Vec::new(), stop, ring_mode: RingMode::Deferred, addresses: Vec::new() };
+    let listening = listener::prepare(&config.listen)?;
+    for worker in &plan.workers {
+        let seat = Seat {
+            plan: *worker,
+            listening: listening.for_worker()?,
+            config: Arc::clone(config),
+            activation: Arc::clone(activation),
+            counters: Arc::clone(counters),
+            stop: Arc::clone(&workers.stop),
+        };
+        let report = report.clone();
+        let thread = std::thread::Builder::new().name(format!("worker-{}", worker.worker.0));
+        workers.threads.push(thread.spawn(move || run_thread(seat, &report))?);
+    }
+    drop(report);
+    for _ in 0..workers.threads.len() {
+        let mode = reports.recv().context("a worker died as it started")??;
+        if mode != RingMode::Deferred {
+            workers.ring_mode = mode;
+        }
+    }
+    workers.addresses = listening.into_addresses();
+    Ok(workers)
+}
+
+impl Workers {
+    /// Stops accepting, closes idle connections, lets requests finish for at most `max`, then ends the
+    /// rest. Returns when all threads have ended.
+    pub fn drain(self, max: Duration) {
+        self.stop.drain.store(true, Ordering::Release);
+        let deadline = clock::now() + max;
+        while clock::now() < deadline && self.threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::park_timeout(WORKER_TICK);
+        }
+        self.stop.now.store(true, Ordering::Release);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                crate::log::warn("worker_panicked", &[]);
+            }
+        }
+    }
+}
+
+type Report = mpsc::Sender<anyhow::Result<RingMode>>;
+
+fn run_thread(seat: Seat, report: &Report) {
+    if let Some(core) = seat.plan.core
+        && let Err(error) = affinity::pin_current_thread(core)
+    {
+        let _unheard = report.send(Err(error).context(format!("cannot pin to core {}", core.0)));
+        return;
+    }
+    let outcome = ring::run(|mode| run(seat, mode, report));
+    if let Err(error) = outcome {
+        let _unheard = report.send(Err(error).context("cannot set up io_uring"));
+    }
+}
+
+async fn run(mut seat: Seat, mode: RingMode, report: &Report) {
+    let (worker, listeners) = match start_on_ring(&mut seat) {
+        Ok(started) => started,
+        Err(error) => {
+            let _unheard = report.send(Err(error));
+            return;
+        }
+    };
+    let _unheard = report.send(Ok(mode));
+    for listener in listeners {
+        task::spawn(accept(Rc::clone(&worker), listener));
+    }
+    task::spawn(watch_hang_ups(Rc::clone(&worker)));
+    tick(&worker, &seat.stop).await;
+}
+
+fn start_on_ring(seat: &mut Seat) -> anyhow::Result<(Rc<Worker>, Vec<Listener>)> {
+    let listening = std::mem::take(&mut seat.listening);
+    let listeners = listening.into_iter().map(Listener::start).collect::<Result<_, _>>()?;
+    let reader = seat.activation.reader(seat.plan.worker);
+    Ok((Worker::new(seat, reader)?, listeners))
+}
+
+/// Lets clocks fire, swaps the Activation on an idle core, sweeps pools, and ends the worker.
+async fn tick(worker: &Rc<Worker>, stop: &Stop) {
+    let mut pools_swept = worker.tick();
+    loop {
+        clock::sleep(WORKER_TICK).await;
+        let now = clock::now();
+        worker.tick.set(now);
+        let _swapped = worker.view();
+        sweep_links(worker, now);
+        if now.saturating_duration_since(pools_swept) >= POOL_SWEEP_EVERY {
+            pools_swept = now;
+            worker.endpoints.sweep(&worker.pool_limits, now);
+        }
+        worker.counters.connections_active.set(worker.live());
+        worker.counters.upstream_connections_active.set(worker.endpoints.open());
+        if stop.drain.load(Ordering::Acquire) && !worker.is_draining.replace(true) {
+            close_idle(worker);
+        }
+        let is_over = stop.drain.load(Ordering::Acquire) && worker.live() == 0;
+        if is_over || stop.now.load(Ordering::Acquire) {
+            return;
+        }
+    }
+}
+
+fn sweep_links(worker: &Worker, now: Instant) {
+    for link in worker.links.borrow().places.iter().flatten() {
+        link.sweep(now);
+    }
+}
+
+fn close_idle(worker: &Worker) {
+    for link in worker.links.borrow().places.iter().flatten() {
+        link.close_if_idle();
+    }
+}
+
+async fn accept(worker: Rc<Worker>, listener: Listener) {
+    while !worker.is_draining() {
+        if worker.is_full() {
+            // Further clients wait in the kernel's queue.
+            clock::sleep(WORKER_TICK).await;
+            continue;
+        }
+        match listener.accept().await {
+            Ok(stream) => greet(&worker, stream),
+            // Out of descriptors or memory: nothing helps but waiting until others are closed (RS-01).
+            Err(_) => {
+                worker.counters.accept_failures.add(1);
+                clock::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn greet(worker: &Rc<Worker>, stream: Stream) {
+    worker.counters.connections_accepted.add(1);
+    let link = Rc::new(Link::new(stream.fd()));
+    let key = worker.enter(Rc::clone(&link));
+    if worker.hangups.watch(stream.fd(), key).is_err() {
+        worker.counters.accept_failures.add(1);
+        worker.leave(key);
+        return;
+    }
+    let worker = Rc::clone(worker);
+    task::spawn(async move {
+        connection::run(&worker, stream, link).await;
+        worker.leave(key);
+    });
+}
+
+async fn watch_hang_ups(worker: Rc<Worker>) {
+    while worker.hangups.wait().await.is_ok() {
+        worker.hangups.drain(|key| {
+            if let Some(link) = worker.link(key) {
+                link.hang_up();
+            }
+        });
+    }
+}
+
+/// Differs by worker, start and host; from the hasher's own random keys.
+fn seed() -> u64 {
+    use std::hash::BuildHasher;
+    std::collections::hash_map::RandomState::new().hash_one(0) | 1
+}

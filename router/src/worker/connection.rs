@@ -1,0 +1,182 @@
+//! One client connection: a loop of heads, each served to its end, then a close that loses nothing.
+
+use std::io;
+use std::rc::Rc;
+
+use super::Worker;
+use super::link::{Clock, Link};
+use super::scratch::Scratch;
+use crate::http1::{ClientEnd, HeadError, Next, Progress, ServerConnection};
+use crate::limits::{BUFFER_BYTES, IDLE_BUFFER_SPAN, LINGER_BYTES_MAX, LINGER_SPAN};
+use crate::net::buffer::Buffer;
+use crate::net::stream::{self, Cancel, Reader, Shut, Stream, Writer};
+use crate::serve;
+
+/// The client's end of a connection.
+pub struct Client {
+    /// From the client.
+    pub reader: Reader,
+    /// To the client.
+    pub writer: Writer,
+    /// What may end its operations from outside.
+    pub link: Rc<Link>,
+    /// What was read and not consumed: the present request's head and what follows it.
+    pub input: Buffer,
+}
+
+/// What came where a head was expected.
+enum Heading {
+    Request,
+    Refused(HeadError),
+    TooSlow,
+    Closed,
+}
+
+/// Serves a connection to its end.
+pub async fn run(worker: &Rc<Worker>, stream: Stream, link: Rc<Link>) {
+    let Stream { reader, writer } = stream;
+    let mut client = Client { reader, writer, link, input: Buffer::default() };
+    let mut cancel = None;
+    let mut next = Next::Request;
+    while next == Next::Request && wait_for_bytes(worker, &mut client, &mut cancel).await {
+        let mut scratch = worker.scratches.take(worker.head_limits);
+        next = serve_next(worker, &mut client, &mut scratch).await;
+        if next != Next::Request {
+            scratch.server = ServerConnection::new(worker.head_limits);
+        }
+        worker.scratches.put_back(scratch);
+    }
+    match next {
+        Next::LingeringClose => linger(worker, &mut client).await,
+        // What a client sent behind its last request would make a plain close a reset, too.
+        Next::Close if has_unread(&client) => linger(worker, &mut client).await,
+        Next::Reset => stream::reset_on_close(client.writer.fd()),
+        Next::Request | Next::Drain | Next::Close => {}
+    }
+    worker.buffers.put_back(client.input);
+}
+
+fn has_unread(client: &Client) -> bool {
+    !client.link.has_left() && (!client.input.is_empty() || stream::unread(client.reader.fd()) > 0)
+}
+
+/// Whether there are bytes of a request; no buffer is held while a kept connection stays silent.
+async fn wait_for_bytes(worker: &Worker, client: &mut Client, cancel: &mut Option<Cancel>) -> bool {
+    if !client.input.is_empty() {
+        return true;
+    }
+    client.link.begin();
+    if worker.is_draining() {
+        return false;
+    }
+    client.link.rest();
+    client.link.watch_client(Clock::KeepAlive, worker.tick(), worker.config.clocks.keep_alive_idle);
+    let came = read_when_idle(worker, client, cancel).await;
+    client.link.wake();
+    matches!(came, Ok(1..))
+}
+
+async fn read_when_idle(
+    worker: &Worker,
+    client: &mut Client,
+    cancel: &mut Option<Cancel>,
+) -> io::Result<usize> {
+    let held = std::mem::take(&mut client.input);
+    let buffer = if held.spare() >= BUFFER_BYTES { held } else { worker.buffers.take() };
+    let waiting = cancel.take().unwrap_or_default();
+    let handle = waiting.handle();
+    client.link.idle(waiting, worker.tick(), IDLE_BUFFER_SPAN);
+    let (result, buffer) = client.reader.read_unless_cancelled(buffer, handle).await;
+    *cancel = client.link.busy();
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => {
+            worker.buffers.put_back(buffer);
+            client.reader.readable().await?;
+            let (result, buffer) = client.reader.read(worker.buffers.take()).await;
+            client.input = buffer;
+            result
+        }
+        result => {
+            client.input = buffer;
+            result
+        }
+    }
+}
+
+async fn serve_next(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> Next {
+    let next = match read_head(worker, client, &mut scratch.server).await {
+        Heading::Request => serve::serve(worker, client, scratch).await,
+        Heading::Refused(error) => serve::refuse_head(worker, client, scratch, error).await,
+        Heading::TooSlow => serve::head_too_slow(worker, client, scratch).await,
+        Heading::Closed => Next::Close,
+    };
+    if next == Next::Drain { drain(worker, client, &mut scratch.server).await } else { next }
+}
+
+async fn read_head(worker: &Worker, client: &mut Client, server: &mut ServerConnection) -> Heading {
+    client.link.begin();
+    let mut is_watched = false;
+    loop {
+        match server.read_head(client.input.filled()) {
+            Ok(Progress::Complete) => {
+                client.link.unwatch_client();
+                return Heading::Request;
+            }
+            Ok(Progress::Partial) => {}
+            Err(error) => return Heading::Refused(error),
+        }
+        if !is_watched {
+            // Once for the whole head, so that a byte now and then does not keep it open (RS-02).
+            is_watched = true;
+            client.link.watch_client(Clock::Head, worker.tick(), worker.config.clocks.head);
+        }
+        let count = read_more(client).await;
+        if client.link.fired().is_some() {
+            let is_idle = server.end_of_input(client.input.filled()) == ClientEnd::Idle;
+            return if is_idle { Heading::Closed } else { Heading::TooSlow };
+        }
+        if !matches!(count, Ok(1..)) {
+            return Heading::Closed;
+        }
+    }
+}
+
+async fn read_more(client: &mut Client) -> io::Result<usize> {
+    let mut buffer = std::mem::take(&mut client.input);
+    buffer.reserve(BUFFER_BYTES / 2);
+    let (result, buffer) = client.reader.read(buffer).await;
+    client.input = buffer;
+    result
+}
+
+/// Reads and drops the rest of an answered request's body, so that the next head is found behind it (FR-08).
+async fn drain(worker: &Worker, client: &mut Client, server: &mut ServerConnection) -> Next {
+    client.link.watch_client(Clock::BodyIdle, worker.tick(), LINGER_SPAN);
+    loop {
+        let (consumed, next) = server.drain(client.input.filled());
+        client.input.consume(consumed);
+        if next != Next::Drain {
+            client.link.unwatch_client();
+            return next;
+        }
+        if !matches!(read_more(client).await, Ok(1..)) {
+            return Next::Close;
+        }
+    }
+}
+
+/// Closes so that the last answer arrives: our side first, then what the client still sends is read and
+/// dropped, within bounds. Closing with unread bytes would send a reset, which can destroy the answer (MS-04).
+async fn linger(worker: &Worker, client: &mut Client) {
+    stream::shut(client.writer.fd(), Shut::Write);
+    client.link.begin();
+    client.link.watch_client(Clock::BodyIdle, worker.tick(), LINGER_SPAN);
+    let mut dropped = 0;
+    while dropped < LINGER_BYTES_MAX && client.link.fired().is_none() {
+        client.input.clear();
+        match read_more(client).await {
+            Ok(count @ 1..) => dropped += count,
+            Ok(0) | Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A router without its data path: fake workers hold what is active, the feed is real.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use switchboard_router::activation::Activation;
+use switchboard_router::config;
+use switchboard_router::cores::WorkerIndex;
+use switchboard_router::counters::Counters;
+use switchboard_router::feed::{self, Feed, Stage};
+use switchboard_router::state::State;
+use switchboard_router::status::Status;
+
+use crate::samples;
+
+pub(crate) const WORKERS: u16 = 2;
+
+/// Dropping it is a crash: the feed stops, the folder stays until the end of the test.
+pub(crate) struct Router {
+    pub(crate) activation: Arc<Activation>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) status: Arc<Status>,
+    /// Held back, the last worker does not swap.
+    pub(crate) holds_back: Arc<AtomicBool>,
+    socket: PathBuf,
+    feed: Option<Feed>,
+    workers: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Router {
+    /// Starts from what is in the folder.
+    pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_with(folder, Vec::new())
+    }
+
+    pub(crate) fn start_with(folder: &Path, allowed_uids: Vec<u32>) -> Self {
+        let trusted = samples::trusted();
+        let state = State::open(&folder.join("state")).expect("a state folder");
+        let last_good = state.load(&trusted, samples::GROUP);
+        let (publisher, activation) = Activation::new(usize::from(WORKERS));
+        let counters = Counters::new(usize::from(WORKERS));
+        let status = Status::new();
+        let mut stage = Stage {
+            trusted,
+            group: samples::GROUP.into(),
+            state,
+            publisher,
+            counters: counters.feed().expect("the feed's counters"),
+            status: Arc::clone(&status),
+            newest: None,
+        };
+        stage.start(last_good);
+        let (stop, holds_back) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let workers = (0..WORKERS)
+            .map(|worker| {
+                let (activation, stop) = (Arc::clone(&activation), Arc::clone(&stop));
+                let holds_back = Arc::clone(&holds_back);
+                std::thread::spawn(move || {
+                    let mut reader = activation.reader(WorkerIndex(worker));
+                    while !stop.load(Ordering::Relaxed) {
+                        let is_held = worker + 1 == WORKERS && holds_back.load(Ordering::Relaxed);
+                        if !is_held {
+                            let _held = reader.current();
+                        }
+                        std::thread::park_timeout(Duration::from_millis(1));
+                    }
+                })
+            })
+            .collect();
+        let socket = folder.join("run/router.sock");
+        let settings = config::Feed { name: "host-1".into(), socket: socket.clone(), allowed_uids };
+        let feed = feed::listen(&settings, stage, Arc::clone(&counters), None).expect("a feed");
+        let feed = Some(feed);
+        Self { activation, counters, status, holds_back, socket, feed, workers, stop }
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The version that every worker evaluates; 0 before the first.
+    pub(crate) fn version(&self) -> u64 {
+        self.activation.published().map_or(0, |active| active.snapshot.version().get())
+    }
+
+    /// One of the feed's counters, as the heartbeat has it.
+    pub(crate) fn counted(&self, name: &str) -> u64 {
+        let totals = self.counters.totals();
+        totals.iter().find(|(total, _)| total == name).unwrap_or_else(|| panic!("no {name}")).1
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        if let Some(feed) = self.feed.take() {
+            feed.stop();
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        for worker in self.workers.drain(..) {
+            worker.join().expect("a fake worker does nothing that can panic");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! A real worker on a real ring, raw clients before it, scripted model servers behind it.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests run on ordinary threads"
+)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod client;
+mod router;
+mod upstream;
+
+mod bodies;
+mod failing_over;
+mod framing;
+mod leaving;
+mod objectives;
