@@ -105,40 +105,40 @@ impl HeaderKind {
     /// The kind of a header name; ASCII case does not matter.
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
-        let candidates: &[(&str, Self)] = match name.len() {
-            2 => &[("te", Self::Te)],
-            3 => &[("via", Self::Via)],
-            4 => &[("host", Self::Host)],
-            6 => &[("expect", Self::Expect), ("digest", Self::BodyDigest)],
-            7 => &[("upgrade", Self::Upgrade), ("trailer", Self::Trailer)],
-            9 => &[("forwarded", Self::Forwarded), ("x-real-ip", Self::Forwarded)],
-            10 => &[("connection", Self::Connection), ("keep-alive", Self::KeepAlive)],
-            11 => &[
-                ("traceparent", Self::Traceparent),
-                ("retry-after", Self::RetryAfter),
-                ("content-md5", Self::BodyDigest),
-                ("repr-digest", Self::BodyDigest),
-            ],
-            12 => &[("content-type", Self::ContentType), ("x-request-id", Self::RequestId)],
-            13 => &[("authorization", Self::Authorization)],
-            14 => &[
-                ("content-length", Self::ContentLength),
-                ("content-digest", Self::BodyDigest),
-                ("http2-settings", Self::Http2Settings),
-            ],
-            16 => &[("content-encoding", Self::ContentEncoding), ("proxy-connection", Self::Proxy)],
-            17 => &[("transfer-encoding", Self::TransferEncoding)],
-            18 => &[("proxy-authenticate", Self::Proxy)],
-            19 => &[("proxy-authorization", Self::Proxy)],
-            25 => &[("proxy-authentication-info", Self::Proxy)],
-            _ => &[],
+        let ([first, ..], [.., last]) = (name, name) else { return Self::Other };
+        // Length, first and last letter leave one candidate, so that most names cost no comparison.
+        let (known, kind) = match (name.len(), first | 0x20, last | 0x20) {
+            (2, b't', b'e') => ("te", Self::Te),
+            (3, b'v', b'a') => ("via", Self::Via),
+            (4, b'h', b't') => ("host", Self::Host),
+            (6, b'e', b't') => ("expect", Self::Expect),
+            (6, b'd', b't') => ("digest", Self::BodyDigest),
+            (7, b'u', b'e') => ("upgrade", Self::Upgrade),
+            (7, b't', b'r') => ("trailer", Self::Trailer),
+            (9, b'f', b'd') => ("forwarded", Self::Forwarded),
+            (9, b'x', b'p') => ("x-real-ip", Self::Forwarded),
+            (10, b'c', b'n') => ("connection", Self::Connection),
+            (10, b'k', b'e') => ("keep-alive", Self::KeepAlive),
+            (11, b't', b't') => ("traceparent", Self::Traceparent),
+            (11, b'r', b'r') => ("retry-after", Self::RetryAfter),
+            (11, b'c', b'5') => ("content-md5", Self::BodyDigest),
+            (11, b'r', b't') => ("repr-digest", Self::BodyDigest),
+            (12, b'c', b'e') => ("content-type", Self::ContentType),
+            (12, b'x', b'd') => ("x-request-id", Self::RequestId),
+            (13, b'a', b'n') => ("authorization", Self::Authorization),
+            (14, b'c', b'h') => ("content-length", Self::ContentLength),
+            (14, b'c', b't') => ("content-digest", Self::BodyDigest),
+            (14, b'h', b's') => ("http2-settings", Self::Http2Settings),
+            (16, b'c', b'g') => ("content-encoding", Self::ContentEncoding),
+            (16, b'p', b'n') => ("proxy-connection", Self::Proxy),
+            (17, b't', b'g') => ("transfer-encoding", Self::TransferEncoding),
+            (18, b'p', b'e') => ("proxy-authenticate", Self::Proxy),
+            (19, b'p', b'n') => ("proxy-authorization", Self::Proxy),
+            (25, b'p', b'o') => ("proxy-authentication-info", Self::Proxy),
+            (_, b'x', _) => return Self::by_prefix(name),
+            _ => return Self::Other,
         };
-        for (known, kind) in candidates {
-            if name.eq_ignore_ascii_case(known.as_bytes()) {
-                return *kind;
-            }
-        }
-        Self::by_prefix(name)
+        if name.eq_ignore_ascii_case(known.as_bytes()) { kind } else { Self::Other }
     }
 
     fn by_prefix(name: &[u8]) -> Self {
@@ -146,10 +146,8 @@ impl HeaderKind {
             name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         };
         match name {
-            [b'x' | b'X', b'-', b's' | b'S', ..] if starts_with(b"x-switchboard-") => {
-                Self::Switchboard
-            }
-            [b'x' | b'X', b'-', b'f' | b'F', ..] if starts_with(b"x-forwarded-") => Self::Forwarded,
+            [_, b'-', b's' | b'S', ..] if starts_with(b"x-switchboard-") => Self::Switchboard,
+            [_, b'-', b'f' | b'F', ..] if starts_with(b"x-forwarded-") => Self::Forwarded,
             _ => Self::Other,
         }
     }
@@ -284,6 +282,25 @@ impl<const N: usize> HeaderTable<N> {
         Ok(())
     }
 
+    /// Where the header lines start: past the first line; `end` is that of the head.
+    pub(super) fn start(&self, end: usize) -> usize {
+        self.lines.first().map_or(end.saturating_sub(b"\r\n".len()), |line| line.name.start())
+    }
+
+    /// Whether no line of `head` ends in a bare LF, which httparse takes.
+    ///
+    /// What stands before a name is the end of the line before it. Where a CR precedes that LF it belongs to it, as
+    /// no first line and no value can hold one.
+    pub(super) fn lines_end_in_cr_lf(&self, head: &[u8]) -> bool {
+        let ends_before = |place: usize| {
+            place.checked_sub(b"\r\n".len()).and_then(|end| head.get(end..place)) == Some(b"\r\n")
+        };
+        let empty_line = head.len().saturating_sub(b"\r\n".len());
+        ends_before(head.len())
+            && ends_before(empty_line)
+            && self.lines.iter().all(|line| ends_before(line.name.start()))
+    }
+
     pub(super) fn lines(&self) -> &[HeaderLine] {
         &self.lines
     }
@@ -358,5 +375,79 @@ pub(super) fn headers_error(error: httparse::Error) -> HeadError {
         | httparse::Error::Status
         | httparse::Error::Token
         | httparse::Error::Version => HeadError::HeaderName,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_name_is_recognised_in_any_case_and_no_other() {
+        for (name, kind) in [
+            ("host", HeaderKind::Host),
+            ("content-length", HeaderKind::ContentLength),
+            ("transfer-encoding", HeaderKind::TransferEncoding),
+            ("connection", HeaderKind::Connection),
+            ("keep-alive", HeaderKind::KeepAlive),
+            ("te", HeaderKind::Te),
+            ("trailer", HeaderKind::Trailer),
+            ("upgrade", HeaderKind::Upgrade),
+            ("http2-settings", HeaderKind::Http2Settings),
+            ("proxy-connection", HeaderKind::Proxy),
+            ("proxy-authenticate", HeaderKind::Proxy),
+            ("proxy-authorization", HeaderKind::Proxy),
+            ("proxy-authentication-info", HeaderKind::Proxy),
+            ("expect", HeaderKind::Expect),
+            ("content-type", HeaderKind::ContentType),
+            ("content-encoding", HeaderKind::ContentEncoding),
+            ("content-md5", HeaderKind::BodyDigest),
+            ("digest", HeaderKind::BodyDigest),
+            ("content-digest", HeaderKind::BodyDigest),
+            ("repr-digest", HeaderKind::BodyDigest),
+            ("authorization", HeaderKind::Authorization),
+            ("x-request-id", HeaderKind::RequestId),
+            ("traceparent", HeaderKind::Traceparent),
+            ("forwarded", HeaderKind::Forwarded),
+            ("x-forwarded-for", HeaderKind::Forwarded),
+            ("x-forwarded-host", HeaderKind::Forwarded),
+            ("x-real-ip", HeaderKind::Forwarded),
+            ("via", HeaderKind::Via),
+            ("retry-after", HeaderKind::RetryAfter),
+            ("x-switchboard-objective", HeaderKind::Switchboard),
+            ("x-switchboard-", HeaderKind::Switchboard),
+        ] {
+            assert_eq!(HeaderKind::of(name.as_bytes()), kind, "{name}");
+            assert_eq!(HeaderKind::of(name.to_uppercase().as_bytes()), kind, "{name}");
+            for place in 0..name.len().min(b"x-forwarded".len()) {
+                let mut other = name.as_bytes().to_vec();
+                if let Some(byte) = other.get_mut(place) {
+                    *byte ^= 0x04;
+                }
+                assert_eq!(HeaderKind::of(&other), HeaderKind::Other, "{}", other.escape_ascii());
+            }
+        }
+        for other in [
+            "",
+            "x",
+            "x-",
+            "accept",
+            "x-forwarde",
+            "x-switchboard",
+            "hosts",
+            "tee",
+            "content_length",
+        ] {
+            assert_eq!(HeaderKind::of(other.as_bytes()), HeaderKind::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_set_holds_its_kinds_only() {
+        let set = HeaderSet::of(&[HeaderKind::Via]).and(HeaderSet::of(&[HeaderKind::Other]));
+        assert!(set.contains(HeaderKind::Via));
+        assert!(set.contains(HeaderKind::Other));
+        assert!(!set.contains(HeaderKind::Host));
+        assert_eq!(HeaderSet::of(&[]), HeaderSet::EMPTY);
     }
 }

@@ -88,10 +88,15 @@ impl RequestHead {
             headers_max: REQUEST_HEADERS_MAX,
             empty_line: EmptyLine::OneTolerated,
         };
+        if self.scan.is_fresh()
+            && self.parse_at_once(buffer, &bounds, limits)? == Progress::Complete
+        {
+            return Ok(Progress::Complete);
+        }
         let had_first_line = self.scan.first_line().is_some();
         match self.scan.advance(buffer, &bounds) {
             Ok(Some(extent)) => {
-                self.parse_whole(buffer, extent, limits)?;
+                self.parse_found(buffer, extent, limits)?;
                 Ok(Progress::Complete)
             }
             Ok(None) => {
@@ -174,7 +179,37 @@ impl RequestHead {
         read_line(method, target, limits).map(|_| ())
     }
 
-    fn parse_whole(
+    /// The usual case, a whole and well-formed head in the first read, without a separate look for its end.
+    ///
+    /// `Partial` is no verdict here: everything unusual is left to the scan, which knows the order of faults.
+    fn parse_at_once(
+        &mut self,
+        buffer: &[u8],
+        bounds: &Bounds,
+        limits: &HeadLimits,
+    ) -> Result<Progress, HeadError> {
+        let seen = buffer.get(..bounds.head_bytes_max).unwrap_or(buffer);
+        let mut found = scratch::<REQUEST_HEADERS_MAX>();
+        let mut request = httparse::Request::new(&mut []);
+        let Ok(httparse::Status::Complete(end)) =
+            request.parse_with_uninit_headers(seen, &mut found)
+        else {
+            return Ok(Progress::Partial);
+        };
+        self.headers.fill(request.headers, buffer)?;
+        let head = seen.get(..end).unwrap_or_default();
+        let first_line_fits = self.headers.start(end) <= bounds.first_line_bytes_max;
+        if matches!(head, [b'\r' | b'\n', ..])
+            || !first_line_fits
+            || !self.headers.lines_end_in_cr_lf(head)
+        {
+            return Ok(Progress::Partial);
+        }
+        self.take(&request, buffer, end, limits)?;
+        Ok(Progress::Complete)
+    }
+
+    fn parse_found(
         &mut self,
         buffer: &[u8],
         extent: HeadExtent,
@@ -191,19 +226,29 @@ impl RequestHead {
                 return Err(headers_error(error));
             }
         }
+        self.headers.fill(request.headers, buffer)?;
+        self.take(&request, buffer, extent.end, limits)
+    }
+
+    /// Takes over a tokenised head whose headers are in the table already.
+    fn take(
+        &mut self,
+        request: &httparse::Request<'_, '_>,
+        buffer: &[u8],
+        end: usize,
+        limits: &HeadLimits,
+    ) -> Result<(), HeadError> {
         let method = request.method.unwrap_or_default().as_bytes();
         let target = request.path.unwrap_or_default().as_bytes();
-        let version = request.version.and_then(Version::from_minor).ok_or(HeadError::Version)?;
+        self.version = request.version.and_then(Version::from_minor).ok_or(HeadError::Version)?;
         let (method_kind, target) = read_line(method, target, limits)?;
-        self.headers.fill(request.headers, buffer)?;
-        self.version = version;
         self.method = method_kind;
         self.method_span = Span::of(method, buffer);
         self.authority = target.authority.map(|authority| Span::of(authority, buffer));
         self.path = Span::of(target.path, buffer);
         self.query = target.query.map(|query| Span::of(query, buffer));
         self.read_fields(buffer)?;
-        self.bytes = extent.end;
+        self.bytes = end;
         Ok(())
     }
 

@@ -74,10 +74,13 @@ impl ResponseHead {
         if !could_be_http(buffer) {
             return Err(HeadError::StatusLine);
         }
+        if self.scan.is_fresh() && self.parse_at_once(buffer, method)? == Progress::Complete {
+            return Ok(Progress::Complete);
+        }
         match self.scan.advance(buffer, &BOUNDS)? {
             None => Ok(Progress::Partial),
             Some(extent) => {
-                self.parse_whole(buffer, extent, method)?;
+                self.parse_found(buffer, extent, method)?;
                 Ok(Progress::Complete)
             }
         }
@@ -131,7 +134,25 @@ impl ResponseHead {
         ResponseView { head: self, buffer: buffer.get(..self.bytes).unwrap_or_default() }
     }
 
-    fn parse_whole(
+    /// The usual case, a whole and well-formed head in the first read, without a separate look for its end.
+    ///
+    /// `Partial` is no verdict here: everything unusual is left to the scan, which knows the order of faults.
+    fn parse_at_once(&mut self, buffer: &[u8], method: Method) -> Result<Progress, HeadError> {
+        let seen = buffer.get(..RESPONSE_HEAD_BYTES_MAX).unwrap_or(buffer);
+        let mut found = scratch::<RESPONSE_HEADERS_MAX>();
+        let mut response = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let parsed = config.parse_response_with_uninit_headers(&mut response, seen, &mut found);
+        let Ok(httparse::Status::Complete(end)) = parsed else { return Ok(Progress::Partial) };
+        self.headers.fill(response.headers, buffer)?;
+        if !self.headers.lines_end_in_cr_lf(seen.get(..end).unwrap_or_default()) {
+            return Ok(Progress::Partial);
+        }
+        self.take(&response, buffer, end, method)?;
+        Ok(Progress::Complete)
+    }
+
+    fn parse_found(
         &mut self,
         buffer: &[u8],
         extent: HeadExtent,
@@ -149,15 +170,26 @@ impl ResponseHead {
             }
             Err(error) => return Err(headers_error(error)),
         }
+        self.headers.fill(response.headers, buffer)?;
+        self.take(&response, buffer, extent.end, method)
+    }
+
+    /// Takes over a tokenised head whose headers are in the table already.
+    fn take(
+        &mut self,
+        response: &httparse::Response<'_, '_>,
+        buffer: &[u8],
+        end: usize,
+        method: Method,
+    ) -> Result<(), HeadError> {
         self.version = response.version.and_then(Version::from_minor).ok_or(HeadError::Version)?;
         self.status = response.code.filter(|code| *code >= 100).ok_or(HeadError::StatusLine)?;
         // httparse gives an empty reason for one with obs-text, which is passed on as it is.
-        let reason_end = extent.first_line_end.saturating_sub(b"\r\n".len());
+        let reason_end = self.headers.start(end).saturating_sub(b"\r\n".len());
         let reason_start = (STATUS_LINE_BYTES_MIN + b" ".len()).min(reason_end);
         self.reason = Span::new(reason_start, reason_end - reason_start);
-        self.headers.fill(response.headers, buffer)?;
         self.read_fields(buffer, method)?;
-        self.bytes = extent.end;
+        self.bytes = end;
         Ok(())
     }
 

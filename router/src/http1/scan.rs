@@ -28,8 +28,6 @@ pub(super) struct Bounds {
 pub(super) struct HeadExtent {
     /// First byte of the first line: 0, or 2 after an empty line.
     pub(super) start: usize,
-    /// Past the LF of the first line.
-    pub(super) first_line_end: usize,
     /// Past the LF of the empty line.
     pub(super) end: usize,
 }
@@ -67,8 +65,7 @@ impl Scan {
             self.next = line_end + 1;
             self.check_first_line_length(line.len(), bounds)?;
             if self.line(line, bounds)? == Line::EndOfHead {
-                let (start, first_line_end) = (self.start, self.first_line_end);
-                return Ok(Some(HeadExtent { start, first_line_end, end: self.next }));
+                return Ok(Some(HeadExtent { start: self.start, end: self.next }));
             }
             self.line_start = self.next;
         }
@@ -78,6 +75,11 @@ impl Scan {
             return Err(HeadError::HeadTooLarge);
         }
         Ok(None)
+    }
+
+    /// Whether nothing was looked at yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.next == 0
     }
 
     /// Range of the first line with its CR LF, once it has ended.
@@ -159,11 +161,10 @@ mod tests {
     fn the_end_is_found_however_the_bytes_arrive() {
         let long_line = [b'a'; 40];
         let long_head = [&b"GET / HTTP/1.1\r\na: "[..], &[b'b'; 60]].concat();
-        let found =
-            |start, first_line_end, end| Ok(Some(HeadExtent { start, first_line_end, end }));
+        let found = |start, end| Ok(Some(HeadExtent { start, end }));
         for (bytes, expected) in [
-            (&b"G\r\n\r\nrest"[..], found(0, 3, 5)),
-            (b"\r\nG\r\na: b\r\n\r\n", found(2, 5, 13)),
+            (&b"G\r\n\r\nrest"[..], found(0, 5)),
+            (b"\r\nG\r\na: b\r\n\r\n", found(2, 13)),
             (b"G\r\na: b\r\n", Ok(None)),
             (b"\r\n\r\nG", Err(HeadError::EmptyLines)),
             (b"\n", Err(HeadError::BareLineFeed)),

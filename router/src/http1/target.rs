@@ -1,5 +1,6 @@
 //! The request target and the host: which of the forms of RFC 9112 §3.2, and where its parts lie.
 
+use super::bytes::is_host_name_byte;
 use super::error::HeadError;
 use super::method::Method;
 
@@ -77,7 +78,7 @@ pub(super) fn is_host(host: &[u8]) -> bool {
         _ => {
             let end = memchr::memchr(b':', host).unwrap_or(host.len());
             let name = host.get(..end).unwrap_or_default();
-            if name.is_empty() || !name.iter().all(is_name_byte) {
+            if name.is_empty() || !name.iter().all(|byte| is_host_name_byte(*byte)) {
                 return false;
             }
             host.get(end..).unwrap_or_default()
@@ -88,11 +89,6 @@ pub(super) fn is_host(host: &[u8]) -> bool {
         [b':', port @ ..] => port.len() <= 5 && port.iter().all(u8::is_ascii_digit),
         _ => false,
     }
-}
-
-/// Bytes of a `reg-name`: unreserved, sub-delims, percent-encoded (RFC 3986 §3.2.2).
-fn is_name_byte(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte)
 }
 
 #[cfg(test)]

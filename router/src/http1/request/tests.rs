@@ -20,6 +20,8 @@ fn parse(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
     match at_once? {
         Progress::Partial => Ok(None),
         Progress::Complete => {
+            // The one was scanned line by line, the other parsed at once; nothing else may differ.
+            (growing.scan, whole.scan) = (Scan::default(), Scan::default());
             assert_eq!(format!("{growing:?}"), format!("{whole:?}"));
             Ok(Some(whole))
         }
