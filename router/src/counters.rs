@@ -94,6 +94,13 @@ impl Counters {
         totals
     }
 
+    /// Snapshots that were refused, whatever the reason.
+    #[must_use]
+    pub fn refusals(&self) -> u64 {
+        let refusals = &self.feed.block.refusals;
+        (0..SnapshotRefusal::COUNT).map(|place| refusals.at(place)).sum()
+    }
+
     /// Sums one value over all workers, such as `|worker| worker.requests.get()`.
     pub fn sum(&self, value: impl Fn(&WorkerCounters) -> u64) -> u64 {
         self.workers.iter().map(|slot| value(&slot.block)).fold(0, u64::wrapping_add)

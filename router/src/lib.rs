@@ -5,6 +5,8 @@
 
 pub mod activation;
 pub mod active;
+pub mod admin;
+pub mod announce;
 pub mod args;
 pub mod config;
 pub mod cores;
@@ -17,6 +19,7 @@ pub mod net;
 pub mod serve;
 pub mod state;
 pub mod status;
+pub mod stop;
 pub mod trusted;
 pub mod upstream;
 pub mod worker;

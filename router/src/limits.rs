@@ -156,3 +156,21 @@ pub const COPY_BYTES_MAX: usize = 8 * 1024;
 /// A request body up to this size is read whole before it is forwarded, if its Objective allows that the
 /// request is sent again: the price is its arrival time, the gain that a dying endpoint costs no error.
 pub const REPLAY_BYTES_MAX: u64 = 256 * 1024;
+
+// ---- Admin listener ------------------------------------------------------------------------------
+
+/// Connections that the admin listener answers at once: a scraper or two, some probes, a few people. Each
+/// costs a thread for at most `ADMIN_PATIENCE`.
+pub const ADMIN_CONNECTIONS_MAX: usize = 16;
+
+/// From accepting an admin connection to its whole answer: what a scraper waits by default.
+pub const ADMIN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an answered admin connection waits for its client's end.
+pub const ADMIN_LINGER: Duration = Duration::from_secs(1);
+
+/// Largest head of an admin request; browsers with cookies stay below.
+pub const ADMIN_HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Header fields of an admin request.
+pub const ADMIN_HEADERS_MAX: usize = 64;

@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod buffer;
 pub mod clock;
+pub mod descriptors;
 pub mod hangup;
 pub mod listener;
 pub mod peer;

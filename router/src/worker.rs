@@ -299,6 +299,12 @@ pub fn start(
 }
 
 impl Workers {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Stops accepting, closes idle connections, lets requests finish for at most `max`, then ends the
     /// rest. Returns when all threads have ended.
     pub fn drain(self, max: Duration) {

@@ -1,6 +1,6 @@
 //! A control plane's end of the push socket.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -74,9 +74,8 @@ impl Controller {
             match self.stream.read(&mut piece) {
                 Ok(0) => return Said::Gone,
                 Ok(length) => self.frames.push(&piece[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-                    return Said::Gone;
-                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Said::Gone,
                 Err(error) => panic!("{error}"),
             }
         }

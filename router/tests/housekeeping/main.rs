@@ -6,8 +6,11 @@
     reason = "a test that meets what it does not expect fails"
 )]
 
+mod admin;
 mod controller;
 mod feed;
+mod get;
+mod program;
 mod router;
 #[path = "../../src/samples.rs"]
 mod samples;

@@ -1,5 +1,6 @@
 //! A router without its data path: fake workers hold what is active, the feed is real.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use switchboard_router::activation::Activation;
+use switchboard_router::admin::{self, Admin, Sources};
 use switchboard_router::config;
 use switchboard_router::cores::WorkerIndex;
 use switchboard_router::counters::Counters;
@@ -27,6 +29,7 @@ pub(crate) struct Router {
     pub(crate) holds_back: Arc<AtomicBool>,
     socket: PathBuf,
     feed: Option<Feed>,
+    admin: Option<Admin>,
     workers: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
@@ -75,11 +78,23 @@ impl Router {
         let settings = config::Feed { name: "host-1".into(), socket: socket.clone(), allowed_uids };
         let feed = feed::listen(&settings, stage, Arc::clone(&counters), None).expect("a feed");
         let feed = Some(feed);
-        Self { activation, counters, status, holds_back, socket, feed, workers, stop }
+        let sources = Sources {
+            status: Arc::clone(&status),
+            counters: Arc::clone(&counters),
+            activation: Arc::clone(&activation),
+        };
+        let admin = admin::listen(([127, 0, 0, 1], 0).into(), sources, None);
+        let admin = Some(admin.expect("an admin listener"));
+        Self { activation, counters, status, holds_back, socket, feed, admin, workers, stop }
     }
 
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Where the admin listener is.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.admin.as_ref().expect("it runs until the router is dropped").address()
     }
 
     /// The version that every worker evaluates; 0 before the first.
@@ -98,6 +113,9 @@ impl Drop for Router {
     fn drop(&mut self) {
         if let Some(feed) = self.feed.take() {
             feed.stop();
+        }
+        if let Some(admin) = self.admin.take() {
+            admin.stop();
         }
         self.stop.store(true, Ordering::Relaxed);
         for worker in self.workers.drain(..) {
