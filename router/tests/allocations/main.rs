@@ -1,0 +1,97 @@
+//! In steady state a request allocates nothing: a counting allocator holds that line. (A body that is read
+//! whole and does not fit a pooled buffer is the exception: it grows a buffer of its own.)
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests run on ordinary threads"
+)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(dead_code, reason = "shared with the tests of serving, which use all of it")]
+
+#[path = "../serving/client.rs"]
+mod client;
+#[path = "../serving/router.rs"]
+mod router;
+#[path = "../serving/upstream.rs"]
+mod upstream;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use client::{Client, post};
+use router::{Router, definition};
+use upstream::Upstream;
+
+/// Counts what threads named `worker-…` allocate.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_WORKER: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+fn count() {
+    let is_worker = IS_WORKER.try_with(|is_worker| {
+        // Asking for the name may itself allocate: the answer is kept, and `false` until it is there.
+        is_worker.get().unwrap_or_else(|| {
+            is_worker.set(Some(false));
+            let named =
+                std::thread::current().name().is_some_and(|name| name.starts_with("worker-"));
+            is_worker.set(Some(named));
+            named
+        })
+    });
+    if is_worker.unwrap_or(false) {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator with the caller's own arguments.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`; the pointer came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `realloc`; the pointer came from `System`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_request_in_steady_state_allocates_nothing() {
+    let upstream = Upstream::echoing("");
+    let router = Router::start(&definition(&[upstream.address], &[upstream.address]));
+    let mut client = Client::connect(router.address);
+    let feed = post("FEED", "x-user-id: u1\r\n", "{\"k\":10}");
+    let country = post("COUNTRY", "", "{\"context\":{\"country\":\"DE\"},\"x\":[1,2,3]}");
+    for (name, request) in [("by header", feed), ("by body", country)] {
+        let mut ask = |rounds: u64| {
+            for _ in 0..rounds {
+                client.send(&request);
+                assert_eq!(client.answer().status, 200);
+            }
+        };
+        ask(50); // pools and tables grow to what this traffic needs
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        assert!(before > 0, "the worker's allocations are counted");
+        ask(500);
+        let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        println!("{count} allocations in 500 requests {name}");
+        assert_eq!(count, 0, "{name}");
+    }
+}
