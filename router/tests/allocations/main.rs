@@ -1,11 +1,7 @@
 //! In steady state a request allocates nothing: a counting allocator holds that line. (A body that is read
 //! whole and does not fit a pooled buffer is the exception: it grows a buffer of its own.)
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "tests run on ordinary threads"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests run on ordinary threads")]
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(dead_code, reason = "shared with the tests of serving, which use all of it")]
 
@@ -91,7 +87,7 @@ fn a_request_in_steady_state_allocates_nothing() {
         assert!(before > 0, "the worker's allocations are counted");
         ask(500);
         let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        println!("{count} allocations in 500 requests {name}");
+        eprintln!("{count} allocations in 500 requests {name}");
         assert_eq!(count, 0, "{name}");
     }
 }
