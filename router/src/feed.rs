@@ -69,9 +69,9 @@ pub fn listen(
         socket,
         stop: stopped,
         heartbeat: Heartbeat {
-            status: Arc::clone(&stage.status),
+            status: Arc::clone(stage.status()),
             counters,
-            activation: Arc::clone(stage.publisher.activation()),
+            activation: Arc::clone(stage.activation()),
         },
         stage,
         name: settings.name.clone(),

@@ -99,6 +99,9 @@ pub const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// How long the host names of one Snapshot may take together.
 pub const RESOLVE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Between two attempts to serve what is on disk while a host name in it has no address.
+pub const START_AGAIN: Duration = Duration::from_secs(5);
+
 /// Threads that ask the system's resolver at once, which answers one name per thread.
 pub const RESOLVER_THREADS: usize = 8;
 

@@ -48,21 +48,15 @@ fn serve(config: Config, cores: &CorePlan, trusted: TrustedKeys) -> anyhow::Resu
     let config = Arc::new(config);
     let signals = Signals::block().context("cannot block signals")?; // before there are threads
     let state = State::open(&config.state_dir)?;
-    let last_good = state.load(&trusted, &config.group);
 
     let counters = Counters::new(cores.workers.len());
     let status = Status::new();
     let (publisher, activation) = Activation::new(cores.workers.len());
-    let mut stage = Stage {
-        trusted,
-        group: config.group.clone(),
-        state,
-        publisher,
-        counters: counters.feed().context("the feed's counters are taken once")?,
-        status: Arc::clone(&status),
-        newest: None,
-    };
-    stage.start(last_good); // first: no worker ever listens without what is on disk
+    let feed_counters = counters.feed().context("the feed's counters are taken once")?;
+    let group = config.group.clone();
+    let mut stage =
+        Stage::new(trusted, group, state, publisher, feed_counters, Arc::clone(&status));
+    stage.start(); // first: no worker ever listens without what is on disk
 
     let workers = worker::start(cores, &config, &activation, &counters)?;
     let sources = Sources {

@@ -68,7 +68,7 @@ impl Controller {
         let hello = Frame::Hello(Hello {
             protocol: PROTOCOL,
             router: name,
-            group: &stage.group,
+            group: stage.group(),
             build: BUILD,
             formats: vec![FORMAT],
             running: stage.running().map(|running| running.id),

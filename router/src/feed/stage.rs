@@ -1,6 +1,8 @@
 //! From a pushed file to an Activation: what is prepared, what is refused, what becomes active.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use switchboard_shared::limits::SNAPSHOT_BYTES_MAX;
 use switchboard_shared::push;
@@ -9,34 +11,34 @@ use switchboard_shared::snapshot::{
 };
 
 use super::resolve::resolve;
-use crate::activation::{Publisher, Stragglers};
-use crate::active::{Active, PrepareError, host_names};
+use crate::activation::{Activation, Publisher, Stragglers};
+use crate::active::{Active, HostNames, PrepareError, host_names};
 use crate::counters::{FeedCounters, Writer};
-use crate::limits::{RESOLVE_PATIENCE, SWAP_PATIENCE};
+use crate::limits::{RESOLVE_PATIENCE, START_AGAIN, SWAP_PATIENCE};
 use crate::log::{self, Chain};
 use crate::net::clock;
-use crate::state::{LastGood, State, StateError};
+use crate::state::{State, StateError};
 use crate::status::{LastRefusal, Running, Source, Status, now_unix_ms};
 
 /// All that decides about Snapshots, and what it decides about. Owned by the feed's thread.
 #[derive(Debug)]
 pub struct Stage {
-    /// Whose Snapshots are accepted.
-    pub trusted: TrustedKeys,
-    /// Snapshots for another group are refused.
-    pub group: String,
-    /// The state folder.
-    pub state: State,
-    /// Where Activations go.
-    pub publisher: Publisher,
-    /// The feed's counters.
-    pub counters: Writer<FeedCounters>,
-    /// What the admin listener and the heartbeats tell.
-    pub status: Arc<Status>,
+    trusted: TrustedKeys,
+    group: String,
+    state: State,
+    publisher: Publisher,
+    pub(super) counters: Writer<FeedCounters>,
+    status: Arc<Status>,
     /// The newest Snapshot ever activated, also before a restart. It may not be the running one: its
     /// file may have been lost.
-    pub newest: Option<SnapshotId>,
+    newest: Option<SnapshotId>,
+    resolver: Resolver,
+    /// When to try again to serve what is on disk: a host name in it had no address.
+    start_again: Option<Instant>,
 }
+
+/// Asks for the addresses of host names, for at most this long.
+type Resolver = fn(BTreeSet<(String, u16)>, Duration) -> HostNames;
 
 /// A Snapshot that can be activated at once.
 #[derive(Debug)]
@@ -85,8 +87,37 @@ impl Refusal {
 }
 
 impl Stage {
+    /// Nothing is active yet. Snapshots are accepted from `trusted` signers for `group`, kept in
+    /// `state`, published to the workers, and told about in `status`.
+    #[must_use]
+    pub fn new(
+        trusted: TrustedKeys,
+        group: String,
+        state: State,
+        publisher: Publisher,
+        counters: Writer<FeedCounters>,
+        status: Arc<Status>,
+    ) -> Self {
+        Self {
+            trusted,
+            group,
+            state,
+            publisher,
+            counters,
+            status,
+            newest: None,
+            resolver: resolve,
+            start_again: None,
+        }
+    }
+
     /// Serves from the last good Snapshot, if there is one. Without it the router starts not ready.
-    pub fn start(&mut self, last_good: LastGood) {
+    ///
+    /// At boot the network may come after us: where a host name has no address yet, this is tried
+    /// again every `START_AGAIN`, so that the control plane is not needed for it.
+    pub fn start(&mut self) {
+        self.start_again = None;
+        let last_good = self.state.load(&self.trusted, &self.group);
         self.newest = last_good.newest;
         let Some(snapshot) = last_good.snapshot else {
             let newest = self.newest.map_or(0, |id| id.version.get());
@@ -104,7 +135,8 @@ impl Stage {
             Err(error) => {
                 let fields: [log::Field<'_>; 2] =
                     [("version", &id.version), ("error", &Chain(&error))];
-                log::warn("snapshot from disk cannot be served", &fields);
+                log::warn("snapshot from disk cannot be served yet", &fields);
+                self.start_again = Some(clock::now() + START_AGAIN);
             }
         }
     }
@@ -190,7 +222,7 @@ impl Stage {
 
     fn derive(&self, snapshot: Snapshot) -> Result<Active, PrepareError> {
         let activation = self.publisher.activation();
-        let names = resolve(host_names(snapshot.payload()), RESOLVE_PATIENCE);
+        let names = (self.resolver)(host_names(snapshot.payload()), RESOLVE_PATIENCE);
         let before = activation.published();
         Active::prepare(snapshot, &names, activation.workers(), before.as_ref())
     }
@@ -218,6 +250,37 @@ impl Stage {
         noted
     }
 
+    /// Once per heartbeat: frees what no request uses any more, and tries again what failed at start.
+    pub(super) fn beat(&mut self, now: Instant) {
+        self.publisher.free_unused();
+        if self.start_again.is_some_and(|due| now >= due) {
+            self.start_again = None;
+            if self.running().is_none() {
+                self.start();
+            }
+        }
+    }
+
+    /// The newest Snapshot ever activated.
+    pub(super) fn newest(&self) -> Option<SnapshotId> {
+        self.newest
+    }
+
+    /// The group whose Snapshots are accepted.
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// How the router is.
+    pub(super) fn status(&self) -> &Arc<Status> {
+        &self.status
+    }
+
+    /// What the workers see.
+    pub(super) fn activation(&self) -> &Arc<Activation> {
+        self.publisher.activation()
+    }
+
     /// Frees what no request uses any more, in memory and on disk. `prepared`: what connections hold
     /// ready.
     pub(super) fn tidy(&mut self, prepared: impl Iterator<Item = SnapshotId>) {
@@ -226,3 +289,6 @@ impl Stage {
         self.state.keep_only(&kept);
     }
 }
+
+#[cfg(test)]
+mod tests;

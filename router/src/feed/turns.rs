@@ -105,9 +105,9 @@ impl Turns {
         while let Some(controller) = self.controllers.get_mut(index) {
             let flags = turns.next().copied().unwrap_or(PollFlags::empty());
             let held = controller.prepared();
-            let newest = self.stage.newest;
+            let newest = self.stage.newest();
             let outcome = take_turn(controller, flags, piece, now, &mut self.stage);
-            let was_activated = self.stage.newest != newest;
+            let was_activated = self.stage.newest() != newest;
             is_changed |= was_activated || controller.prepared() != held || outcome.is_err();
             if was_activated {
                 let others = self.controllers.iter_mut().enumerate();
@@ -184,7 +184,7 @@ impl Turns {
 
     /// Once per `HEARTBEAT`.
     fn beat(&mut self, now: Instant) {
-        self.stage.publisher.free_unused();
+        self.stage.beat(now);
         let names = self.heartbeat.counters();
         let stats = Frame::Stats(self.heartbeat.stats(&names));
         let mut index = 0;

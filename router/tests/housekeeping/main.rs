@@ -10,6 +10,7 @@ mod admin;
 mod controller;
 mod feed;
 mod get;
+mod privileged;
 mod program;
 mod router;
 #[path = "../../src/samples.rs"]

@@ -41,22 +41,18 @@ impl Router {
     }
 
     pub(crate) fn start_with(folder: &Path, allowed_uids: Vec<u32>) -> Self {
-        let trusted = samples::trusted();
-        let state = State::open(&folder.join("state")).expect("a state folder");
-        let last_good = state.load(&trusted, samples::GROUP);
         let (publisher, activation) = Activation::new(usize::from(WORKERS));
         let counters = Counters::new(usize::from(WORKERS));
         let status = Status::new();
-        let mut stage = Stage {
-            trusted,
-            group: samples::GROUP.into(),
-            state,
+        let mut stage = Stage::new(
+            samples::trusted(),
+            samples::GROUP.into(),
+            State::open(&folder.join("state")).expect("a state folder"),
             publisher,
-            counters: counters.feed().expect("the feed's counters"),
-            status: Arc::clone(&status),
-            newest: None,
-        };
-        stage.start(last_good);
+            counters.feed().expect("the feed's counters"),
+            Arc::clone(&status),
+        );
+        stage.start();
         let (stop, holds_back) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let workers = (0..WORKERS)
             .map(|worker| {

@@ -14,15 +14,14 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 fn stage() -> (TempDir, Stage) {
     let folder = tempfile::tempdir().unwrap();
-    let stage = Stage {
-        trusted: samples::trusted(),
-        group: samples::GROUP.into(),
-        state: State::open(folder.path()).unwrap(),
-        publisher: Activation::new(1).0,
-        counters: Counters::new(1).feed().unwrap(),
-        status: Status::new(),
-        newest: None,
-    };
+    let stage = Stage::new(
+        samples::trusted(),
+        samples::GROUP.into(),
+        State::open(folder.path()).unwrap(),
+        Activation::new(1).0,
+        Counters::new(1).feed().unwrap(),
+        Status::new(),
+    );
     (folder, stage)
 }
 
