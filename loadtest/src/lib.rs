@@ -7,11 +7,14 @@
 //! - [`recorder`]: what one thread measured; [`accounting`]: CPU time of other processes
 //! - [`report`]: what the run found out
 //!
+//! [`compare`] runs it against several proxies.
+//!
 //! The other side and what both share:
 //! - [`upstream`]: a model server for tests, demos and benchmarks
 //! - [`http1`]: bytes of HTTP/1.1; [`net`]: the only code that knows the runtime
 //! - [`text`], [`signal`], [`limits`]: what people write, what the host says, every maximum
 
+pub mod compare;
 pub mod run;
 
 pub mod scenario;

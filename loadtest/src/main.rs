@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use switchboard_loadtest::compare::{self, arguments::CompareArguments};
 use switchboard_loadtest::run::{self, arguments::RunArguments};
 use switchboard_loadtest::upstream::serve::{self, UpstreamArguments};
 
@@ -16,6 +17,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Compare(Box<CompareArguments>),
     Run(Box<RunArguments>),
     Upstream(Box<UpstreamArguments>),
 }
@@ -32,6 +34,10 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
+        Command::Compare(arguments) => {
+            compare::run(&arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Upstream(arguments) => {
             serve::run(*arguments)?;

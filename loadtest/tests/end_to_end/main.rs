@@ -7,6 +7,7 @@ mod behaviour;
 mod checks;
 mod http;
 mod open_loop;
+mod others;
 mod process;
 mod report;
 mod streaming;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_switchboard-loadtest");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_switchboard-loadtest");
 
 /// Keeps a broken test from hanging; no test waits for it.
 const SAFETY: Duration = Duration::from_secs(60);
