@@ -46,7 +46,9 @@ pub async fn serve(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scrat
                 client.link.watch_total(worker.tick(), total);
             }
             let next = forward::forward(worker, client, scratch, &mut request).await;
-            worker.record(&request);
+            if !client.link.has_left() {
+                worker.record(&request);
+            }
             client.input.consume(request.input_bytes());
             if let Body::Read(buffer) = request.body {
                 worker.buffers.put_back(buffer);

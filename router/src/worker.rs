@@ -9,6 +9,7 @@ pub mod scratch;
 pub mod view;
 
 use std::cell::{Cell, RefCell};
+use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,7 @@ use crate::net::buffer::BufferPool;
 use crate::net::hangup::Hangups;
 use crate::net::listener::{self, Listener, Listening};
 use crate::net::ring::{self, RingMode};
-use crate::net::stream::Stream;
+use crate::net::stream::{self, Shut, Stream};
 use crate::net::{affinity, clock, task};
 use crate::serve::request::Request;
 use crate::upstream::budget::RetryBudget;
@@ -346,11 +347,12 @@ async fn run(mut seat: Seat, mode: RingMode, report: &Report) {
         }
     };
     let _unheard = report.send(Ok(mode));
+    let ears: Vec<RawFd> = listeners.iter().map(Listener::fd).collect();
     for listener in listeners {
         task::spawn(accept(Rc::clone(&worker), listener));
     }
     task::spawn(watch_hang_ups(Rc::clone(&worker)));
-    tick(&worker, &seat.stop).await;
+    tick(&worker, &seat.stop, &ears).await;
 }
 
 fn start_on_ring(seat: &mut Seat) -> anyhow::Result<(Rc<Worker>, Vec<Listener>)> {
@@ -361,7 +363,7 @@ fn start_on_ring(seat: &mut Seat) -> anyhow::Result<(Rc<Worker>, Vec<Listener>)>
 }
 
 /// Lets clocks fire, swaps the Activation on an idle core, sweeps pools, and ends the worker.
-async fn tick(worker: &Rc<Worker>, stop: &Stop) {
+async fn tick(worker: &Rc<Worker>, stop: &Stop, ears: &[RawFd]) {
     let mut pools_swept = worker.tick();
     loop {
         clock::sleep(WORKER_TICK).await;
@@ -376,6 +378,7 @@ async fn tick(worker: &Rc<Worker>, stop: &Stop) {
         worker.counters.connections_active.set(worker.live());
         worker.counters.upstream_connections_active.set(worker.endpoints.open());
         if stop.drain.load(Ordering::Acquire) && !worker.is_draining.replace(true) {
+            ears.iter().for_each(|ear| stream::shut(*ear, Shut::Both));
             close_idle(worker);
         }
         let is_over = stop.drain.load(Ordering::Acquire) && worker.live() == 0;

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 
@@ -126,6 +127,15 @@ impl Listener {
             Listening::Unix(path, listener) => UnixListener::from_std(listener)
                 .map(Self::Unix)
                 .map_err(|error| ListenFailed { address: Listen::Unix(path), error }),
+        }
+    }
+
+    /// The descriptor, valid while the listener is alive. Shutting it ends a pending accept.
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(listener) => listener.as_raw_fd(),
+            Self::Unix(listener) => listener.as_raw_fd(),
         }
     }
 

@@ -226,7 +226,7 @@ impl Sending<'_> {
         let answer = server.begin_answer(relay::answer_body(exchange));
         request.write_answer_fields(worker, fields);
         let towards = Towards { writer: &mut client.writer, link, answer, fields };
-        let (end, left_over) =
+        let relay::Relayed { end, left_over } =
             relay::relay(worker, request, towards, reader, exchange, input).await;
         let sent = if sent == Sent::All { RequestSent::Whole } else { RequestSent::Partly };
         Ok(Exchanged { reuse: exchange.reuse(left_over, sent), next: server.finish_answer(end) })

@@ -221,7 +221,7 @@ impl<'a> Streaming<'a> {
         let answer = server.borrow_mut().begin_answer(relay::answer_body(exchange));
         request.write_answer_fields(worker, fields);
         let towards = Towards { writer, link, answer, fields };
-        let (end, left_over) =
+        let relay::Relayed { end, left_over } =
             relay::relay(worker, request, towards, upstream, exchange, input).await;
         let next = server.borrow_mut().finish_answer(end);
         Exchanged { reuse: exchange.reuse(left_over, self.sent.get()), next }

@@ -10,6 +10,7 @@ use crate::http1::{
 };
 use crate::limits::{BUFFER_BYTES, COPY_BYTES_MAX};
 use crate::net::buffer::Buffer;
+use crate::net::clock;
 use crate::net::stream::{Reader, Writer};
 use crate::worker::Worker;
 use crate::worker::link::{Clock, Link};
@@ -91,8 +92,15 @@ pub fn answer_body(exchange: &ClientExchange) -> AnswerBody {
     AnswerBody::of(exchange.head())
 }
 
-/// Relays an answer whose head is read and at the front of `input`. Tells whether all of it was sent, and
-/// how many bytes of the endpoint's are left over.
+/// How a relay went.
+pub struct Relayed {
+    /// Whether all of the answer was sent.
+    pub end: AnswerEnd,
+    /// How many bytes of the endpoint's are left over.
+    pub left_over: usize,
+}
+
+/// Relays an answer whose head is read and at the front of `input`.
 pub async fn relay(
     worker: &Worker,
     request: &Request,
@@ -100,7 +108,7 @@ pub async fn relay(
     upstream: &mut Reader,
     exchange: &mut ClientExchange,
     mut input: Buffer,
-) -> (AnswerEnd, usize) {
+) -> Relayed {
     let Towards { writer, link, answer, fields } = towards;
     let recoding = answer.recoding(exchange.head().framing());
     let mut output = worker.buffers.take();
@@ -109,6 +117,8 @@ pub async fn relay(
     input.consume(exchange.head().bytes());
     worker.counters.responses.add(ResponseClass::of(exchange.head().status()), 1);
 
+    let began = clock::now();
+    let mut has_waited = false;
     let mut relay = Relay { worker, link, writer, recoding, sent: 0 };
     let end = loop {
         match relay.pass_on(exchange, &mut input, &mut output).await {
@@ -116,6 +126,7 @@ pub async fn relay(
             Ok(()) => {}
             Err(broken) => break Err(broken),
         }
+        has_waited = true;
         link.watch_upstream(Clock::ResponseIdle, worker.tick(), request.clocks.response_idle);
         input.reserve(BUFFER_BYTES / 2);
         let (result, buffer) = upstream.read(std::mem::take(&mut input)).await;
@@ -134,13 +145,17 @@ pub async fn relay(
     let left_over = input.len();
     worker.buffers.put_back(input);
     worker.buffers.put_back(output);
-    match end {
-        Ok(()) => (AnswerEnd::Whole, left_over),
+    if !has_waited {
+        request.answer_was_there(began, clock::now());
+    }
+    let end = match end {
+        Ok(()) => AnswerEnd::Whole,
         Err(broken) => {
             count_broken(worker, link, broken);
-            (AnswerEnd::Cut, left_over)
+            AnswerEnd::Cut
         }
-    }
+    };
+    Relayed { end, left_over }
 }
 
 /// Only the router may say what it decided.

@@ -111,6 +111,13 @@ impl Request {
         self.served.set(Served { status, upstream, overhead });
     }
 
+    /// The rest of the answer was passed on without waiting for the endpoint.
+    pub fn answer_was_there(&self, began: Instant, now: Instant) {
+        let mut served = self.served.get();
+        served.overhead += now.saturating_duration_since(began);
+        self.served.set(served);
+    }
+
     /// How many bytes of the client's input are its own.
     pub fn input_bytes(&self) -> usize {
         match &self.body {
