@@ -199,6 +199,7 @@ fn decide(
         clocks: RequestClocks::of(worker, archived, archived.arm(decision.arm)),
         objective,
         decision,
+        decided_arm: decision.arm,
         body,
         model_literal,
         path_prefix_bytes: naming.path_prefix_bytes,

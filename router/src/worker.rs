@@ -157,7 +157,9 @@ impl Worker {
             status => arm.responses.add(ResponseClass::of(status), 1),
         }
         if request.decision.reason.is_fallout() {
-            arm.fallouts.add(1);
+            let left =
+                active.arm_counters(request.objective, request.decided_arm, self.plan.worker);
+            left.fallouts.add(1);
         }
         let nanos = u64::try_from(served.upstream.as_nanos()).unwrap_or(u64::MAX);
         arm.upstream_nanos.add(nanos);

@@ -8,7 +8,7 @@ use rkyv::option::ArchivedOption;
 use rkyv::rend::u32_le;
 use switchboard_shared::decide::{Decision, Reason};
 use switchboard_shared::definition::ArchivedTimeouts;
-use switchboard_shared::snapshot::{ArchivedArm, ArchivedObjective, ObjectiveIndex};
+use switchboard_shared::snapshot::{ArchivedArm, ArchivedObjective, ArmIndex, ObjectiveIndex};
 
 use super::body::Body;
 use crate::http1::{FieldValue, Fields, Method, RequestFraming};
@@ -23,6 +23,8 @@ pub struct Request {
     pub objective: ObjectiveIndex,
     /// Who answers, and why. A Fallout changes it.
     pub decision: Decision,
+    /// The Arm that was decided on first.
+    pub decided_arm: ArmIndex,
     /// Its body.
     pub body: Body,
     /// Where the body names the Objective: the literal that is replaced by the model's name.
