@@ -35,8 +35,18 @@ use crate::worker::view::View;
 
 /// Serves the request whose head is read and at the front of the client's input.
 pub async fn serve(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> Next {
+    let counters = &worker.counters;
+    counters.requests.add(1);
+    counters.requests_active.raise();
+    let head_bytes = scratch.server.head().bytes();
+    let next = serve_counted(worker, client, scratch).await;
+    counters.requests_active.lower();
+    counters.bytes_received.add(head_bytes as u64 + scratch.server.body_received());
+    next
+}
+
+async fn serve_counted(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> Next {
     let started = clock::now();
-    worker.counters.requests.add(1);
     worker.earn_retry();
     let head_bytes = scratch.server.head().bytes();
     let mut draft = Draft { started, head_bytes, input_bytes: head_bytes, about: None };

@@ -158,7 +158,6 @@ label_reasons! {
     UpstreamFailure by "reason" [
         "connect_refused",
         "connect_timeout",
-        "write",
         "first_byte_timeout",
         "response_idle_timeout",
         "total_timeout",

@@ -48,7 +48,7 @@ counter_block! {
         accept_failures: Counter = "switchboard_accept_failures_total",
         /// Client connections that are open.
         connections_active: Gauge = "switchboard_connections_active",
-        /// Bytes read from clients.
+        /// Bytes of clients' requests: heads, and bodies without framing.
         bytes_received: Counter = "switchboard_client_received_bytes_total",
         /// Bytes written to clients.
         bytes_sent: Counter = "switchboard_client_sent_bytes_total",

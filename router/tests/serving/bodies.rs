@@ -25,6 +25,10 @@ fn bodies_of_every_size_come_back_whole() {
         }
     }
     assert_eq!(router.counted(|worker| worker.pool_misses.get()), 1, "one connection serves all");
+    router.wait_for(0, |worker| worker.requests_active.get());
+    let received = router.counted(|worker| worker.bytes_received.get());
+    let sent = router.counted(|worker| worker.bytes_sent.get());
+    assert!(received > 2 * 2_455_213 && sent > 2 * 2_455_213, "{received} received, {sent} sent");
 }
 
 #[test]
