@@ -1,7 +1,5 @@
 //! The typed attributes of one request, on the stack.
 
-use arrayvec::ArrayVec;
-
 use crate::{
     definition::{ArchivedValue, ValueKind},
     limits::{ATTRIBUTES_MAX, TEXT_BYTES_MAX},
@@ -123,23 +121,33 @@ fn parse_number(text: &str) -> Result<Value<'static>, ContextError> {
 /// A value is absent until it is set or its attribute has a default.
 #[derive(Clone, Debug, Default)]
 pub struct Context<'a> {
-    values: ArrayVec<Option<Value<'a>>, ATTRIBUTES_MAX>,
+    /// By attribute. Not only as many as there are: writing 32 empty places is quicker than
+    /// counting them, as no growing vector has to be moved to the caller.
+    values: [Option<Value<'a>>; ATTRIBUTES_MAX],
 }
 
 impl<'a> Context<'a> {
-    /// Room for every attribute of `objective`, with the defaults in place.
+    /// Every attribute of `objective` is absent or has its default.
+    #[inline]
     pub fn with_defaults(objective: &'a ArchivedObjective) -> Self {
-        let mut values = ArrayVec::new();
-        // `take` for a panic-free bound; the check refuses more attributes.
-        for attribute in objective.context.iter().take(ATTRIBUTES_MAX) {
-            values.push(attribute.default.as_ref().map(Value::from));
+        let mut context = Self { values: [None; ATTRIBUTES_MAX] };
+        // Usually none: then the attributes themselves are not read, which may be in no cache.
+        let mut defaults = objective.defaults.to_native();
+        while defaults != 0 {
+            let place = defaults.trailing_zeros() as usize;
+            let attribute = objective.context.get(place);
+            if let (Some(value), Some(attribute)) = (context.values.get_mut(place), attribute) {
+                *value = attribute.default.as_ref().map(Value::from);
+            }
+            defaults &= defaults - 1;
         }
-        Self { values }
+        context
     }
 
     /// Sets what [`ArchivedAttribute::parse_text`] or [`ArchivedAttribute::accept`] let through.
     ///
-    /// An index that the Objective does not declare changes nothing.
+    /// An index beyond `ATTRIBUTES_MAX` changes nothing; no Objective declares such an attribute.
+    #[inline]
     pub fn set(&mut self, attribute: AttributeIndex, value: Value<'a>) {
         debug_assert!(
             !matches!(value, Value::Number(number) if !number.is_finite()),
@@ -151,6 +159,7 @@ impl<'a> Context<'a> {
     }
 
     /// The value, or its attribute's default; `None` where it is absent.
+    #[inline]
     pub fn get(&self, attribute: AttributeIndex) -> Option<Value<'a>> {
         self.values.get(attribute.get()).copied().flatten()
     }

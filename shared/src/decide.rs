@@ -8,7 +8,7 @@ pub use self::explain::{
 };
 use crate::{
     context::Context,
-    predicate::Evaluated,
+    predicate::{self, Evaluated},
     slot::Slot,
     snapshot::{
         ArchivedExperiment, ArchivedObjective, ArchivedOutcome, ArchivedPayload, ArchivedRule,
@@ -166,7 +166,7 @@ fn walk<'a>(
     let mut unit_missing = false;
     for (place, rule) in objective.rules.iter().enumerate() {
         observer.rule(rule);
-        let step = try_rule(payload, rule, context, observer);
+        let step = try_rule(payload, objective, rule, context, observer);
         observer.step(step);
         match step {
             Step::Arm(arm, slot) => {
@@ -188,16 +188,19 @@ fn walk<'a>(
 
 fn try_rule<'a>(
     payload: &ArchivedPayload,
-    rule: &'a ArchivedRule,
+    objective: &'a ArchivedObjective,
+    rule: &ArchivedRule,
     context: &Context<'_>,
     observer: &mut impl Observer<'a>,
 ) -> Step {
-    if !rule.when.trace(context, |test| observer.test(test)) {
+    let when = rule.when.to_native();
+    if !predicate::holds(&objective.tests, when, context, |test| observer.test(test)) {
         return Step::NotHeld;
     }
-    match &rule.then {
+    match rule.then {
         ArchivedOutcome::Arm(arm) => Step::Arm(arm.to_native(), None),
         ArchivedOutcome::Experiment(experiment) => {
+            let experiment = &objective.experiments[experiment.get()];
             try_experiment(payload, experiment, context, observer)
         }
     }

@@ -14,3 +14,4 @@ pub mod predicate;
 pub mod push;
 pub mod slot;
 pub mod snapshot;
+pub mod text_table;

@@ -35,7 +35,9 @@ pub const FACTS_PER_ARM_MAX: usize = 32;
 pub const PREDICATE_DEPTH_MAX: usize = 32;
 /// Tests of one Predicate: bounds what one Rule costs a request.
 pub const PREDICATE_TESTS_MAX: usize = 256;
-/// Values of one `in` list: found by binary search, so the bound is about the Snapshot's size.
+/// Tests of all Predicates of one Objective.
+pub const TESTS_MAX: usize = RULES_MAX * PREDICATE_TESTS_MAX;
+/// Values of one `in` list: found by a table, so the bound is about the Snapshot's size.
 pub const IN_VALUES_MAX: usize = 10_000;
 /// Comparators of one semantic version range, as the `semver` crate has it.
 pub const SEMVER_COMPARATORS_MAX: usize = 32;
@@ -81,7 +83,7 @@ const _: () = assert!(ATTRIBUTES_MAX < u8::MAX as usize, "an attribute's index f
 const _: () = assert!(ARMS_MAX < u8::MAX as usize, "an Arm's index fits 8 bits");
 const _: () = assert!(RULES_MAX < u8::MAX as usize, "a Rule's index fits 8 bits");
 const _: () = assert!(
-    PREDICATE_TESTS_MAX < 0xfffe,
+    TESTS_MAX < 0xfffe,
     "a test's index stays below the two sentinels of the predicate code"
 );
 const _: () = assert!(FRAME_BYTES_MAX < u32::MAX as usize, "a frame's length fits its 32 bits");

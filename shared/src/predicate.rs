@@ -19,6 +19,7 @@ use std::fmt;
 
 use rkyv::{Archive, Serialize};
 
+pub(crate) use self::check::{check_start, check_tests};
 pub use self::{
     check::PredicateFault,
     compile::{CompileError, compile},
@@ -27,7 +28,9 @@ pub use self::{
 use crate::{
     context::{Context, Value},
     definition::Comparison,
+    limits::TESTS_MAX,
     snapshot::AttributeIndex,
+    text_table::{self, Bucket},
 };
 
 /// Ends evaluation: the Predicate holds.
@@ -35,8 +38,9 @@ pub(crate) const HOLDS: u16 = 0xffff;
 /// Ends evaluation: it does not.
 pub(crate) const FAILS: u16 = 0xfffe;
 
-/// The flat form.
-#[derive(Archive, Serialize)]
+/// The flat form of one Predicate, with targets of its own. An archived Objective has the tests of
+/// all its Rules in one list.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Predicate {
     /// Where to begin: a test, `HOLDS` or `FAILS`.
     pub start: u16,
@@ -44,8 +48,26 @@ pub struct Predicate {
     pub tests: Vec<Test>,
 }
 
+impl Predicate {
+    /// Moves its tests to the end of `code`; returns where it begins there. `None`: no room, and
+    /// `code` is as before.
+    pub(crate) fn append_to(self, code: &mut Vec<Test>) -> Option<u16> {
+        let before = u16::try_from(code.len()).ok()?;
+        if code.len() + self.tests.len() > TESTS_MAX {
+            return None;
+        }
+        let moved = |target: u16| if target >= FAILS { target } else { before + target };
+        code.extend(self.tests.into_iter().map(|test| Test {
+            on_true: moved(test.on_true),
+            on_false: moved(test.on_false),
+            ..test
+        }));
+        Some(moved(self.start))
+    }
+}
+
 /// One check of one attribute, and where to go on.
-#[derive(Archive, Serialize)]
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
 pub struct Test {
     /// What is checked.
     pub attribute: AttributeIndex,
@@ -60,7 +82,7 @@ pub struct Test {
 }
 
 /// A check of an attribute that is present; its type is the attribute's.
-#[derive(Archive, Serialize)]
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
 pub enum Check {
     /// It is present.
     Exists,
@@ -72,8 +94,8 @@ pub enum Check {
     Boolean(bool),
     /// Is either boolean, so that only its absence matters.
     AnyBoolean,
-    /// Is one of these texts: ascending, distinct.
-    TextIn(Vec<String>),
+    /// Is one of these texts.
+    TextIn(TextSet),
     /// Is one of these numbers: ascending, distinct.
     NumberIn(Vec<f64>),
     /// Starts with this text.
@@ -82,26 +104,48 @@ pub enum Check {
     Version(VersionRange),
 }
 
-impl ArchivedPredicate {
-    /// Whether it holds. Hot path: at most `PREDICATE_TESTS_MAX` steps, no allocation.
-    pub fn holds(&self, context: &Context<'_>) -> bool {
-        self.trace(context, |_| ())
+/// Distinct texts, and the table that finds them.
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
+pub struct TextSet {
+    /// See [`crate::text_table`].
+    pub table: Vec<Bucket>,
+    /// At most `IN_VALUES_MAX`.
+    pub texts: Vec<String>,
+}
+
+impl TextSet {
+    /// The set of these texts, which must be distinct.
+    pub fn new(texts: Vec<String>) -> Self {
+        Self { table: text_table::build(texts.iter().map(String::as_str)), texts }
+    }
+}
+
+impl ArchivedTextSet {
+    fn contains(&self, text: &str) -> bool {
+        text_table::find(&self.table, text.as_bytes(), |place| self.text_at(place)).is_some()
     }
 
-    /// The same; `seen` is told each test that was evaluated, and whether it passed.
-    pub(crate) fn trace<'a>(
-        &'a self,
-        context: &Context<'_>,
-        mut seen: impl FnMut(Evaluated<'a>),
-    ) -> bool {
-        let mut next = self.start.to_native();
-        while let Some(test) = self.tests.get(usize::from(next)) {
-            let passed = test.passes(context);
-            seen(Evaluated { test, passed });
-            next = if passed { test.on_true } else { test.on_false }.to_native();
-        }
-        next == HOLDS
+    fn text_at(&self, place: usize) -> Option<&str> {
+        self.texts.get(place).map(|text| text.as_str())
     }
+}
+
+/// Whether the Predicate that begins at `start` holds. `seen` is told each test as it is evaluated.
+///
+/// Hot path: at most `PREDICATE_TESTS_MAX` steps, no allocation.
+pub(crate) fn holds<'a>(
+    tests: &'a [ArchivedTest],
+    start: u16,
+    context: &Context<'_>,
+    mut seen: impl FnMut(Evaluated<'a>),
+) -> bool {
+    let mut next = start;
+    while let Some(test) = tests.get(usize::from(next)) {
+        let passed = test.passes(context);
+        seen(Evaluated { test, passed });
+        next = if passed { test.on_true } else { test.on_false }.to_native();
+    }
+    next == HOLDS
 }
 
 /// A test that was evaluated.
@@ -140,9 +184,7 @@ impl ArchivedCheck {
             }
             (Self::Boolean(expected), Value::Boolean(found)) => Some(found == *expected),
             (Self::AnyBoolean, Value::Boolean(_)) => Some(true),
-            (Self::TextIn(list), Value::Text(found)) => {
-                Some(list.binary_search_by(|text| text.as_str().cmp(found)).is_ok())
-            }
+            (Self::TextIn(set), Value::Text(found)) => Some(set.contains(found)),
             (Self::NumberIn(list), Value::Number(found)) => {
                 // Not `total_cmp`: 0.0 and -0.0 are one number here.
                 let place = list.partition_point(|number| number.to_native() < found);
@@ -211,9 +253,9 @@ impl fmt::Display for Displayed<'_> {
             }
             ArchivedCheck::Boolean(boolean) => write!(formatter, "{attribute} == {boolean}"),
             ArchivedCheck::AnyBoolean => write!(formatter, "{attribute} in [false, true]"),
-            ArchivedCheck::TextIn(list) => {
+            ArchivedCheck::TextIn(set) => {
                 write!(formatter, "{attribute} in ")?;
-                write_list(formatter, list.iter().map(|text| text.as_str()))
+                write_list(formatter, set.texts.iter().map(|text| text.as_str()))
             }
             ArchivedCheck::NumberIn(list) => {
                 write!(formatter, "{attribute} in ")?;

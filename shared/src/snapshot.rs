@@ -11,14 +11,13 @@ mod header;
 mod keys;
 mod open;
 pub mod syntax;
-mod tokens;
 
 pub use self::{
     archive::{
         ArchivedArm, ArchivedAttribute, ArchivedExperiment, ArchivedFact, ArchivedLayer,
         ArchivedModelVersion, ArchivedObjective, ArchivedOutcome, ArchivedPayload, ArchivedRule,
-        ArchivedShard, ArmIndex, AttributeIndex, FactIndex, LayerIndex, ModelIndex, ObjectiveIndex,
-        RuleIndex, ShardIndex,
+        ArchivedShard, ArmIndex, AttributeIndex, ExperimentIndex, FactIndex, LayerIndex,
+        ModelIndex, ObjectiveIndex, RuleIndex, ShardIndex,
     },
     build::{BuildError, build, check, compile, sign},
     check::{CheckError, Fault, Object, Part, Place},

@@ -1,24 +1,31 @@
 //! What the evaluator relies on, checked when a Snapshot is opened.
 
-use super::{ArchivedCheck, ArchivedPredicate, ArchivedTest, FAILS};
+use super::{ArchivedCheck, ArchivedTest, FAILS};
 use crate::{
     definition::ValueKind,
-    limits::{IN_VALUES_MAX, PREDICATE_TESTS_MAX, SEMVER_COMPARATORS_MAX, TEXT_BYTES_MAX},
+    limits::{IN_VALUES_MAX, SEMVER_COMPARATORS_MAX, TESTS_MAX, TEXT_BYTES_MAX},
     snapshot::ArchivedAttribute,
+    text_table,
 };
 
 /// Why archived predicate code is refused. The compiler makes none of these.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PredicateFault {
-    /// More than `PREDICATE_TESTS_MAX`.
-    #[error("has more than {PREDICATE_TESTS_MAX} tests")]
+    /// More than `TESTS_MAX`.
+    #[error("there are more than {TESTS_MAX} tests")]
     TooManyTests,
     /// A jump to itself, backwards, or past the end: evaluation might never end.
     #[error("jumps from test {test} to {target}, which is not forward")]
     Jump {
-        /// Where from; the number of tests stands for the start.
+        /// Where from.
         test: usize,
         /// Where to.
+        target: u16,
+    },
+    /// A Rule's Predicate begins past the end.
+    #[error("begins at test {target}, which is not there")]
+    Start {
+        /// Where.
         target: u16,
     },
     /// The Objective has no such attribute.
@@ -43,27 +50,32 @@ pub enum PredicateFault {
     },
 }
 
-impl ArchivedPredicate {
-    /// Everything that [`ArchivedPredicate::holds`] relies on.
-    pub(crate) fn check(&self, context: &[ArchivedAttribute]) -> Result<(), PredicateFault> {
-        let count = self.tests.len();
-        if count > PREDICATE_TESTS_MAX {
-            return Err(PredicateFault::TooManyTests);
-        }
-        let start = self.start.to_native();
-        if start < FAILS && usize::from(start) >= count {
-            return Err(PredicateFault::Jump { test: count, target: start });
-        }
-        for (place, test) in self.tests.iter().enumerate() {
-            for target in [test.on_true.to_native(), test.on_false.to_native()] {
-                let forward = (place + 1..count).contains(&usize::from(target));
-                if target < FAILS && !forward {
-                    return Err(PredicateFault::Jump { test: place, target });
-                }
+/// Everything that evaluating an Objective's tests relies on, wherever it begins.
+pub(crate) fn check_tests(
+    tests: &[ArchivedTest],
+    context: &[ArchivedAttribute],
+) -> Result<(), PredicateFault> {
+    if tests.len() > TESTS_MAX {
+        return Err(PredicateFault::TooManyTests);
+    }
+    for (place, test) in tests.iter().enumerate() {
+        for target in [test.on_true.to_native(), test.on_false.to_native()] {
+            let forward = (place + 1..tests.len()).contains(&usize::from(target));
+            if target < FAILS && !forward {
+                return Err(PredicateFault::Jump { test: place, target });
             }
-            test.check(place, context)?;
         }
+        test.check(place, context)?;
+    }
+    Ok(())
+}
+
+/// Where a Rule's Predicate begins.
+pub(crate) fn check_start(tests: &[ArchivedTest], start: u16) -> Result<(), PredicateFault> {
+    if start >= FAILS || usize::from(start) < tests.len() {
         Ok(())
+    } else {
+        Err(PredicateFault::Start { target: start })
     }
 }
 
@@ -97,10 +109,11 @@ impl ArchivedCheck {
             Self::Exists | Self::Boolean(_) | Self::AnyBoolean => true,
             Self::Text(_, text) | Self::Prefix(text) => short(text),
             Self::Number(_, number) => number.to_native().is_finite(),
-            Self::TextIn(list) => {
-                (1..=IN_VALUES_MAX).contains(&list.len())
-                    && list.iter().all(|text| short(text))
-                    && list.windows(2).all(|pair| matches!(pair, [a, b] if a.as_str() < b.as_str()))
+            Self::TextIn(set) => {
+                let count = set.texts.len();
+                (1..=IN_VALUES_MAX).contains(&count)
+                    && set.texts.iter().all(|text| short(text))
+                    && text_table::is_sound(&set.table, count, |place| set.text_at(place))
             }
             Self::NumberIn(list) => {
                 (1..=IN_VALUES_MAX).contains(&list.len())

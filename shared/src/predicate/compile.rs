@@ -2,7 +2,7 @@
 
 use semver::VersionReq;
 
-use super::{Check, FAILS, HOLDS, Predicate, Test, VersionRange};
+use super::{Check, FAILS, HOLDS, Predicate, Test, TextSet, VersionRange};
 use crate::{
     definition::{self, Attribute, Comparison, Value, ValueKind},
     limits::{
@@ -276,7 +276,7 @@ fn compile_list(name: &str, values: &[Value]) -> Result<Check, CompileError> {
     booleans.sort_unstable();
     booleans.dedup();
     match (texts.is_empty(), numbers.is_empty(), booleans.as_slice()) {
-        (false, _, _) => Ok(Check::TextIn(texts)),
+        (false, _, _) => Ok(Check::TextIn(TextSet::new(texts))),
         (_, false, _) => Ok(Check::NumberIn(numbers)),
         (_, _, [one]) => Ok(Check::Boolean(*one)),
         // Either of the two: the same as being present, but unknown where it is not.

@@ -10,14 +10,14 @@ use rkyv::{Archive, Serialize};
 use semver::{Op, VersionReq};
 
 /// A range: each comparator holds, and a pre-release is asked for by name.
-#[derive(Archive, Serialize)]
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
 pub struct VersionRange {
     /// At most `SEMVER_COMPARATORS_MAX`; none is `*`.
     pub comparators: Vec<Comparator>,
 }
 
 /// One side of a range.
-#[derive(Archive, Serialize)]
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
 pub struct Comparator {
     /// The relation.
     pub relation: Relation,
@@ -190,32 +190,39 @@ struct Version<'a> {
 }
 
 impl<'a> Version<'a> {
+    /// In one pass: most versions of most requests are three numbers and nothing else.
     fn read(text: &'a str) -> Option<Self> {
-        let (text, build) = match text.split_once('+') {
-            Some((text, build)) => (text, Some(build)),
-            None => (text, None),
+        let (major, rest) = take_number(text)?;
+        let (minor, rest) = take_number(rest.strip_prefix('.')?)?;
+        let (patch, rest) = take_number(rest.strip_prefix('.')?)?;
+        let version = Self { major, minor, patch, pre: "" };
+        if rest.is_empty() {
+            return Some(version);
+        }
+        let (pre, build) = match rest.split_once('+') {
+            Some((pre, build)) => (pre, Some(build)),
+            None => (rest, None),
         };
-        let (numbers, pre) = match text.split_once('-') {
-            Some((numbers, pre)) => (numbers, Some(pre)),
-            None => (text, None),
-        };
-        let mut numbers = numbers.split('.');
-        let version = Self {
-            major: read_number(numbers.next()?)?,
-            minor: read_number(numbers.next()?)?,
-            patch: read_number(numbers.next()?)?,
-            pre: pre.unwrap_or_default(),
-        };
-        let good_pre = pre.is_none_or(|pre| pre.split('.').all(is_pre_release_part));
-        let good_build = build.is_none_or(|build| build.split('.').all(is_identifier));
-        (numbers.next().is_none() && good_pre && good_build).then_some(version)
+        if build.is_some_and(|build| !build.split('.').all(is_identifier)) {
+            return None;
+        }
+        if pre.is_empty() {
+            return Some(version);
+        }
+        let pre = pre.strip_prefix('-')?;
+        pre.split('.').all(is_pre_release_part).then_some(Self { pre, ..version })
     }
 }
 
-/// Digits without a leading zero.
-fn read_number(text: &str) -> Option<u64> {
-    let plain = is_numeric(text) && (text == "0" || !text.starts_with('0'));
-    plain.then(|| text.parse().ok()).flatten()
+/// Takes digits off the front: at least one, without a leading zero, and no more than fit.
+fn take_number(text: &str) -> Option<(u64, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at_checked(digits)?;
+    if digits == 0 || (digits > 1 && number.starts_with('0')) {
+        return None;
+    }
+    let add = |sum: u64, digit: u8| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    number.bytes().try_fold(0, add).map(|number| (number, rest))
 }
 
 fn is_numeric(text: &str) -> bool {

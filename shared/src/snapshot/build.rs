@@ -10,13 +10,13 @@ use super::{
     header::{HEADER_BYTES, Header, SnapshotVersion},
     keys::SecretKey,
     open::HASH_VERSION,
-    tokens,
 };
 use crate::{
     definition::{Arm, Definition, Experiment, ModelVersion, Objective, Outcome, Rule},
-    limits::SNAPSHOT_BYTES_MAX,
-    predicate::{self, HOLDS, Predicate},
+    limits::{ATTRIBUTES_MAX, SNAPSHOT_BYTES_MAX, TESTS_MAX},
+    predicate::{self, HOLDS, Test},
     slot::{SlotKey, SlotRange},
+    text_table,
 };
 
 /// Why a Definition cannot be built. It is its author's fault, but for `Archive`.
@@ -102,7 +102,7 @@ pub fn compile(definition: &Definition) -> Result<Payload, CheckError> {
         group: definition.group.clone(),
         not_before_unix_ms: definition.not_before_unix_ms,
         expires_unix_ms: definition.expires_unix_ms,
-        tokens: tokens::build(&objectives),
+        tokens: text_table::build(objectives.iter().map(|one| one.token.as_str())),
         objectives,
         layers: definition
             .layers
@@ -135,6 +135,14 @@ pub fn compile(definition: &Definition) -> Result<Payload, CheckError> {
             })
             .collect(),
     })
+}
+
+/// What the Rules of one Objective become.
+#[derive(Default)]
+struct RuleParts {
+    rules: Vec<archive::Rule>,
+    tests: Vec<Test>,
+    experiments: Vec<archive::Experiment>,
 }
 
 /// Where each named object is. Of two with one name either will do: the check refuses both.
@@ -179,12 +187,24 @@ impl<'a> Names<'a> {
             .arms
             .iter()
             .map(|arm| self.arm(arm).map_err(|fault| fault.at(whole().part(Part::Arm, &arm.name))));
-        let rules = objective.rules.iter().map(|rule| {
-            self.rule(objective, rule)
-                .map_err(|fault| fault.at(whole().part(Part::Rule, &rule.name)))
-        });
+        let mut parts = RuleParts::default();
+        for rule in &objective.rules {
+            self.rule(objective, rule, &mut parts)
+                .map_err(|fault| fault.at(whole().part(Part::Rule, &rule.name)))?;
+        }
+        let RuleParts { rules, tests, experiments } = parts;
+        let with_default = objective.context.iter().take(ATTRIBUTES_MAX).rev();
+        let defaults =
+            with_default.fold(0, |bits, one| bits << 1 | u32::from(one.default.is_some()));
         Ok(archive::Objective {
             token: objective.token.clone(),
+            defaults,
+            default_arm: arm_index(objective, &objective.default_arm)
+                .map_err(|fault| fault.at(whole()))?,
+            idempotent: objective.idempotent,
+            rules,
+            tests,
+            experiments,
             context: objective
                 .context
                 .iter()
@@ -195,11 +215,7 @@ impl<'a> Names<'a> {
                     default: attribute.default.clone(),
                 })
                 .collect(),
-            default_arm: arm_index(objective, &objective.default_arm)
-                .map_err(|fault| fault.at(whole()))?,
             arms: arms.collect::<Result<_, _>>()?,
-            rules: rules.collect::<Result<_, _>>()?,
-            idempotent: objective.idempotent,
             timeouts: objective.timeouts,
             body_bytes_max: objective.body_bytes_max,
         })
@@ -219,18 +235,25 @@ impl<'a> Names<'a> {
         })
     }
 
-    fn rule(&self, objective: &Objective, rule: &Rule) -> Result<archive::Rule, Fault> {
+    fn rule(&self, objective: &Objective, rule: &Rule, parts: &mut RuleParts) -> Result<(), Fault> {
         let when = match &rule.when {
-            None => Predicate { start: HOLDS, tests: Vec::new() },
-            Some(when) => predicate::compile(when, &objective.context).map_err(Fault::Compile)?,
+            None => HOLDS,
+            Some(when) => {
+                let code = predicate::compile(when, &objective.context).map_err(Fault::Compile)?;
+                code.append_to(&mut parts.tests)
+                    .ok_or(Fault::TooMany { what: "tests", count_max: TESTS_MAX })?
+            }
         };
         let then = match &rule.then {
             Outcome::Arm(arm) => archive::Outcome::Arm(arm_index(objective, arm)?),
             Outcome::Experiment(experiment) => {
-                archive::Outcome::Experiment(self.experiment(objective, experiment)?)
+                let place = archive::ExperimentIndex::new(parts.experiments.len());
+                parts.experiments.push(self.experiment(objective, experiment)?);
+                archive::Outcome::Experiment(fitting("rules", place)?)
             }
         };
-        Ok(archive::Rule { name: rule.name.clone(), when, then })
+        parts.rules.push(archive::Rule { name: rule.name.clone(), when, then });
+        Ok(())
     }
 
     fn experiment(

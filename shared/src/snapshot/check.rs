@@ -23,6 +23,7 @@ use crate::{
         ENDPOINT_WEIGHT_MAX, ENDPOINTS_MAX, FACTS_MAX, LAYERS_MAX, MODELS_MAX, OBJECTIVES_MAX,
         SHARDS_MAX, TEXT_BYTES_MAX,
     },
+    text_table,
 };
 
 /// Checks everything; the first fault is told.
@@ -73,16 +74,11 @@ fn check_whole(payload: &ArchivedPayload) -> Result<(), Fault> {
     at_most("Facts", payload.facts.len(), FACTS_MAX)
 }
 
-/// Every token is found where it is, and a search for a foreign one ends early.
+/// Every token is found where it is, and a search for a foreign one ends.
 fn check_tokens(payload: &ArchivedPayload) -> Result<(), Fault> {
-    let places = payload.tokens.len();
-    let objectives = payload.objectives.len();
-    let sound = places.is_power_of_two()
-        && places >= 2 * objectives
-        && places <= 4 * objectives.max(1)
-        && (0..).zip(payload.objectives.iter()).all(|(number, objective)| {
-            payload.find(objective.token.as_bytes()).is_some_and(|found| found.0 == number)
-        });
+    let objectives = &payload.objectives;
+    let token_at = |place: usize| objectives.get(place).map(|one| one.token.as_str());
+    let sound = text_table::is_sound(&payload.tokens, objectives.len(), token_at);
     if sound { Ok(()) } else { Err(Fault::TokenTable) }
 }
 

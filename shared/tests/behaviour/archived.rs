@@ -6,13 +6,14 @@ use proptest::prelude::*;
 use switchboard_shared::{
     context::{Context, Value},
     decide::explain,
-    limits::PREDICATE_TESTS_MAX,
+    limits::TESTS_MAX,
     predicate,
     snapshot::{
         Expectations, Snapshot, SnapshotError, SnapshotVersion,
-        archive::{self, Outcome, Payload, TokenBucket},
+        archive::{self, Outcome, Payload},
         compile, sign,
     },
+    text_table::Bucket,
 };
 
 use crate::sample;
@@ -45,13 +46,24 @@ fn in_rule(rule: usize, change: impl FnOnce(&mut archive::Rule), expected: &str)
 }
 
 fn in_experiment(change: impl FnOnce(&mut archive::Experiment), expected: &str) {
-    let change = |rule: &mut archive::Rule| {
-        let Outcome::Experiment(experiment) = &mut rule.then else {
-            unreachable!("the third rule of the sample is an experiment");
-        };
-        change(experiment);
-    };
-    in_rule(2, change, expected);
+    refused(
+        |payload| change(&mut payload.objectives[0].experiments[0]),
+        &format!(
+            "refused by the semantic check: Objective RECOMMEND_HOME_FEED, rule heavy-trial: \
+             {expected}"
+        ),
+    );
+}
+
+/// `staff` has test 0, `old-apps` 1 and 2, `heavy-trial` 3.
+fn in_tests(change: impl FnOnce(&mut Vec<predicate::Test>), expected: &str) {
+    refused(
+        |payload| change(&mut payload.objectives[0].tests),
+        &format!(
+            "refused by the semantic check: Objective RECOMMEND_HOME_FEED: a condition cannot be \
+             evaluated: {expected}"
+        ),
+    );
 }
 
 #[test]
@@ -79,6 +91,11 @@ fn an_index_beyond_its_table_is_refused() {
         0,
         |rule| rule.then = Outcome::Arm(archive::ArmIndex::new(255).expect("small")),
         "its arm is not in the table",
+    );
+    in_rule(
+        2,
+        |rule| rule.then = Outcome::Experiment(archive::ExperimentIndex::new(1).expect("small")),
+        "its experiment is not in the table",
     );
     in_experiment(
         |one| one.unit = archive::AttributeIndex::new(5).expect("small"),
@@ -123,76 +140,92 @@ fn a_key_of_another_salt_is_refused() {
 
 #[test]
 fn predicate_code_that_might_not_end_is_refused() {
-    const CODE: &str = "its condition cannot be evaluated";
-    let jump =
-        |test, target| format!("{CODE}: jumps from test {test} to {target}, which is not forward");
-    in_rule(1, |rule| rule.when.tests[0].on_true = 0, &jump(0, 0));
-    in_rule(1, |rule| rule.when.tests[1].on_false = 0, &jump(1, 0));
-    in_rule(1, |rule| rule.when.tests[1].on_true = 2, &jump(1, 2));
-    in_rule(1, |rule| rule.when.tests[1].on_true = 0xfffd, &jump(1, 0xfffd));
-    in_rule(1, |rule| rule.when.start = 2, &jump(2, 2));
+    let jump = |test, target| format!("jumps from test {test} to {target}, which is not forward");
+    in_tests(|tests| tests[0].on_true = 0, &jump(0, 0));
+    in_tests(|tests| tests[2].on_false = 1, &jump(2, 1));
+    in_tests(|tests| tests[2].on_true = 4, &jump(2, 4));
+    in_tests(|tests| tests[3].on_true = 0xfffd, &jump(3, 0xfffd));
     in_rule(
         1,
-        |rule| {
-            let test = || predicate::Test {
-                attribute: archive::AttributeIndex::new(0).expect("small"),
-                negated: false,
-                on_true: 0xffff,
-                on_false: 0xfffe,
-                check: predicate::Check::Exists,
-            };
-            rule.when.tests = (0..=PREDICATE_TESTS_MAX).map(|_| test()).collect();
+        |rule| rule.when = 4,
+        "a condition cannot be evaluated: begins at test 4, which is not there",
+    );
+    in_tests(
+        |tests| {
+            let one = predicate::Test { on_true: 0xffff, on_false: 0xfffe, ..tests[0].clone() };
+            *tests = vec![one; TESTS_MAX + 1];
         },
-        &format!("{CODE}: has more than 256 tests"),
+        "there are more than 16384 tests",
     );
 }
 
 #[test]
 fn a_test_that_does_not_fit_its_attribute_is_refused() {
-    use predicate::Check;
+    use predicate::{Check, TextSet};
     use switchboard_shared::definition::Comparison;
 
-    const CODE: &str = "its condition cannot be evaluated";
-    let with = |check: Check, expected: &str| {
-        in_rule(0, |rule| rule.when.tests[0].check = check, &format!("{CODE}: {expected}"));
-    };
-    with(Check::Boolean(true), "test 0 does not fit its attribute, which is a text");
-    with(
-        Check::Number(Comparison::Less, 1.0),
-        "test 0 does not fit its attribute, which is a text",
-    );
+    let with = |check: Check, expected: &str| in_tests(|tests| tests[0].check = check, expected);
+    let wrong_type = "test 0 does not fit its attribute, which is a text";
+    with(Check::Boolean(true), wrong_type);
+    with(Check::Number(Comparison::Less, 1.0), wrong_type);
     let operand = "test 0 compares with what no test may";
-    with(Check::TextIn(Vec::new()), operand);
-    with(Check::TextIn(vec!["b".to_owned(), "a".to_owned()]), operand);
-    with(Check::TextIn(vec!["a".to_owned(), "a".to_owned()]), operand);
+    let set = |texts: &[&str]| TextSet::new(texts.iter().map(|&text| text.to_owned()).collect());
+    with(Check::TextIn(set(&[])), operand);
+    with(Check::TextIn(set(&["a", "a"])), operand);
+    with(Check::TextIn(TextSet { table: Vec::new(), ..set(&["a"]) }), operand);
+    with(Check::TextIn(TextSet { table: set(&["b"]).table, ..set(&["a"]) }), operand);
     with(Check::Text(Comparison::Less, "x".repeat(8_193)), operand);
     for numbers in [vec![1.0, 0.0], vec![0.0, -0.0], vec![f64::NAN], vec![0.0, f64::INFINITY]] {
-        in_rule(
-            1,
-            |rule| {
-                rule.when.tests[1].check = Check::NumberIn(numbers);
-            },
-            &format!("{CODE}: test 1 compares with what no test may"),
+        in_tests(
+            |tests| tests[2].check = Check::NumberIn(numbers),
+            "test 2 compares with what no test may",
         );
     }
-    in_rule(
-        0,
-        |rule| {
-            rule.when.tests[0].attribute = archive::AttributeIndex::new(5).expect("small");
-        },
-        &format!("{CODE}: test 0 asks for an attribute that is not there"),
+    in_tests(
+        |tests| tests[0].attribute = archive::AttributeIndex::new(5).expect("small"),
+        "test 0 asks for an attribute that is not there",
     );
+}
+
+#[test]
+fn an_experiment_that_is_no_rules_or_two_rules_is_refused() {
+    use archive::{ArmIndex, ExperimentIndex};
+
+    let arm = Outcome::Arm(ArmIndex::new(0).expect("small"));
+    refused(
+        |all| all.objectives[0].rules[2].then = arm,
+        "refused by the semantic check: Objective RECOMMEND_HOME_FEED: has experiments that are \
+         no rule's",
+    );
+    let experiment = Outcome::Experiment(ExperimentIndex::new(0).expect("small"));
+    refused(
+        |all| all.objectives[0].rules[1].then = experiment,
+        "refused by the semantic check: Objective RECOMMEND_HOME_FEED, rule heavy-trial: its salt \
+         `heavy-trial` is used by Objective RECOMMEND_HOME_FEED, rule old-apps too; every salt \
+         decides one thing only",
+    );
+}
+
+#[test]
+fn bits_that_tell_of_other_defaults_are_refused() {
+    for bits in [0, 0b11, 1 << 31 | 0b10] {
+        refused(
+            |all| all.objectives[0].defaults = bits,
+            "refused by the semantic check: Objective RECOMMEND_HOME_FEED: does not know which of \
+             its attributes have defaults",
+        );
+    }
 }
 
 #[test]
 fn a_token_table_that_misses_a_token_or_never_ends_is_refused() {
     const TABLE: &str =
         "refused by the semantic check: Snapshot: the token table does not find every Objective";
-    let empty = || TokenBucket { tag: 0, objective: TokenBucket::EMPTY };
-    let changes: [fn(&mut Vec<TokenBucket>); 5] = [
+    let empty = || Bucket { tag: 0, text: Bucket::EMPTY };
+    let changes: [fn(&mut Vec<Bucket>); 5] = [
         Vec::clear,
-        |table| table.iter_mut().for_each(|bucket| bucket.objective = TokenBucket::EMPTY),
-        |table| table.iter_mut().for_each(|bucket| bucket.objective = 1),
+        |table| table.iter_mut().for_each(|bucket| bucket.text = Bucket::EMPTY),
+        |table| table.iter_mut().for_each(|bucket| bucket.text = 1),
         |table| table.iter_mut().for_each(|bucket| bucket.tag ^= 1),
         |table| table.truncate(1),
     ];

@@ -108,11 +108,7 @@ fn a_slot_at_a_boundary_belongs_to_exactly_one_arm() {
     let definition = experiment(&[("stable", 0, 0), ("heavy", 1, 4_999), ("stable", 5_001, 9_998)]);
     let snapshot = sample::open(&definition);
     let objective = snapshot.objective(b"RECOMMEND_HOME_FEED").expect("it was built");
-    let switchboard_shared::snapshot::ArchivedOutcome::Experiment(experiment) =
-        &objective.rules[0].then
-    else {
-        unreachable!("the first rule is the experiment");
-    };
+    let experiment = objective.experiment(&objective.rules[0]).expect("the only rule is one");
     for slot in Slot::all() {
         let expected = match slot.get() {
             0 | 5_001..=9_998 => Some("stable"),

@@ -9,4 +9,5 @@ mod predicates;
 mod refusing;
 mod roundtrip;
 mod sample;
+mod vectors;
 mod versions;

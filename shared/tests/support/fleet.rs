@@ -19,9 +19,10 @@ pub(crate) fn token(number: u16) -> String {
     format!("RECOMMEND_SURFACE_{number:05}")
 }
 
-/// Each Objective asks six Rules of different kinds that a usual request does not pass, then one
-/// Experiment of a Layer that a hundred Objectives share, then one that owns every Slot: eight
-/// Rules tried, seven tests, two or three keyed hashes.
+/// Each Objective asks six Rules of different kinds that a usual request does not pass. Then an even
+/// one asks a seventh, an odd one has an Experiment of a Layer that many Objectives share and that
+/// 99 % of the Units are outside of. Last comes an Experiment that owns every Slot. So eight Rules
+/// are tried, with one keyed hash for an even Objective and two for an odd one.
 pub(crate) fn definition() -> Definition {
     Definition {
         group: "bench".to_owned(),
@@ -87,7 +88,7 @@ fn arm(name: &str, version: u8) -> Arm {
 fn rules(number: u16) -> Vec<Rule> {
     let test = |attribute: &str, check| Predicate::Test { attribute: attribute.to_owned(), check };
     let text = |text: &str| Value::Text(text.to_owned());
-    let staff = (0..100).map(|one| Value::Text(format!("staff-{number}-{one}"))).collect();
+    let staff = (0..20).map(|one| Value::Text(format!("staff-{number}-{one}"))).collect();
     let named = |name: &str, when, then| Rule { name: name.to_owned(), when, then };
     let heavy = || Outcome::Arm("heavy".to_owned());
     vec![
@@ -115,7 +116,15 @@ fn rules(number: u16) -> Vec<Rule> {
             )))),
             heavy(),
         ),
-        named("layered", None, experiment(number, Some(layer(number % LAYERS)))),
+        if number.is_multiple_of(2) {
+            named(
+                "minors",
+                Some(test("age", Check::Is(Comparison::Less, Value::Number(18.0)))),
+                heavy(),
+            )
+        } else {
+            named("layered", None, experiment(number, Some(layer(number % LAYERS))))
+        },
         named("rollout", None, experiment(number, None)),
     ]
 }

@@ -142,6 +142,12 @@ pub enum Fault {
         /// What was looked for.
         what: &'static str,
     },
+    /// The bits that tell which attributes have defaults do not; the builder makes none such.
+    #[error("does not know which of its attributes have defaults")]
+    Defaults,
+    /// Experiments that no Rule has; the builder makes none.
+    #[error("has experiments that are no rule's")]
+    Experiments,
     /// The table that finds Objectives does not; the builder makes none such.
     #[error("the token table does not find every Objective")]
     TokenTable,
@@ -169,7 +175,7 @@ pub enum Fault {
     #[error("its condition cannot be compiled")]
     Compile(#[source] CompileError),
     /// Predicate code that the evaluator cannot run; the builder makes none.
-    #[error("its condition cannot be evaluated")]
+    #[error("a condition cannot be evaluated")]
     Predicate(#[source] PredicateFault),
     /// Only texts and integers are bucketed.
     #[error("its unit `{unit}` is a boolean; a unit is a text or a number")]

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     definition::{ArchivedSource, ArchivedTimeouts, ValueKind},
     limits::{ARMS_MAX, ATTRIBUTES_MAX, FACTS_PER_ARM_MAX, RULES_MAX, TIMEOUT_MS_MAX},
+    predicate::{check_start, check_tests},
     slot::Slot,
     snapshot::{
         archive::{
@@ -33,22 +34,26 @@ pub(super) fn check(
         check_arm(payload, arm).map_err(|fault| fault.at(whole().part(Part::Arm, &arm.name)))?;
     }
     check_default_arm(payload, objective)?;
+    check_tests(&objective.tests, &objective.context)
+        .map_err(|fault| Fault::Predicate(fault).at(whole()))?;
     for rule in objective.rules.iter() {
         check_rule(payload, objective, rule)
             .map_err(|fault| fault.at(whole().part(Part::Rule, &rule.name)))?;
     }
     check_names(objective)?;
-    check_salts(objective)
+    check_salts(objective)?;
+    // No Experiment is two Rules' (their salt would be used twice), so none is nobody's.
+    if objective.experiments.len() != experiments(objective).count() {
+        return Err(Fault::Experiments.at(whole()));
+    }
+    Ok(())
 }
 
 /// The Rules that are Experiments.
 pub(super) fn experiments(
     objective: &ArchivedObjective,
 ) -> impl Iterator<Item = (&ArchivedRule, &ArchivedExperiment)> {
-    objective.rules.iter().filter_map(|rule| match &rule.then {
-        ArchivedOutcome::Arm(_) => None,
-        ArchivedOutcome::Experiment(experiment) => Some((rule, experiment)),
-    })
+    objective.rules.iter().filter_map(|rule| Some((rule, objective.experiment(rule)?)))
 }
 
 fn check_whole(objective: &ArchivedObjective) -> Result<(), Fault> {
@@ -59,6 +64,13 @@ fn check_whole(objective: &ArchivedObjective) -> Result<(), Fault> {
     at_most("arms", objective.arms.len(), ARMS_MAX)?;
     at_most("rules", objective.rules.len(), RULES_MAX)?;
     check_arm_index(objective, objective.default_arm)?;
+    let has_default = |place: usize| {
+        objective.context.get(place).is_some_and(|attribute| attribute.default.is_some())
+    };
+    let defaults = objective.defaults.to_native();
+    if !(0..ATTRIBUTES_MAX).all(|place| (defaults >> place & 1 == 1) == has_default(place)) {
+        return Err(Fault::Defaults);
+    }
     check_timeouts(&objective.timeouts)
 }
 
@@ -128,10 +140,14 @@ fn check_rule(
             expected: "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}",
         });
     }
-    rule.when.check(&objective.context).map_err(Fault::Predicate)?;
-    match &rule.then {
-        ArchivedOutcome::Arm(arm) => check_arm_index(objective, *arm),
-        ArchivedOutcome::Experiment(experiment) => check_experiment(payload, objective, experiment),
+    check_start(&objective.tests, rule.when.to_native()).map_err(Fault::Predicate)?;
+    match rule.then {
+        ArchivedOutcome::Arm(arm) => check_arm_index(objective, arm),
+        ArchivedOutcome::Experiment(experiment) => {
+            let experiment = objective.experiments.get(experiment.get());
+            let experiment = experiment.ok_or(Fault::Index { what: "experiment" })?;
+            check_experiment(payload, objective, experiment)
+        }
     }
 }
 
