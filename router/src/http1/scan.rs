@@ -195,6 +195,11 @@ mod tests {
             Scan::default().advance(&head, &BOUNDS).map(|found| found.map(|extent| extent.end)),
             Ok(Some(64))
         );
+        let unended = head[..head.len() - 1].to_vec();
+        assert_eq!(Scan::default().advance(&unended, &BOUNDS), Ok(None));
+        head[63] = b'b';
+        assert_eq!(Scan::default().advance(&head, &BOUNDS), Err(HeadError::HeadTooLarge));
+        head[63] = b'\n';
         head.insert(20, b'b');
         assert_eq!(Scan::default().advance(&head, &BOUNDS), Err(HeadError::HeadTooLarge));
     }

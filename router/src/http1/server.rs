@@ -389,7 +389,6 @@ impl ServerConnection {
             self.head.reset();
             self.request = Request::Head;
             self.answer = AnswerState::NotBegun;
-            self.continuation = Continuation::NotAsked;
             self.drained = 0;
         }
         self.check_invariants();

@@ -401,6 +401,8 @@ fn an_over_long_target_is_414_before_its_end() {
         let refused = error(text);
         assert_eq!((refused, refused.status()), (HeadError::TargetTooLong, 414));
     }
+    let endless_method = format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(9000));
+    assert_eq!(error(endless_method), HeadError::TargetTooLong, "whole and in pieces");
 }
 
 /// HT-05

@@ -253,6 +253,20 @@ fn an_early_answer_closes_where_the_end_of_the_body_is_far_or_uncertain() {
     }
 }
 
+/// FR-08
+#[test]
+fn an_early_answer_keeps_the_connection_for_up_to_64_kib_of_body() {
+    for (length, expected) in [(65_536, Persistence::KeepAlive), (65_537, Persistence::Close)] {
+        let head = post("/x", &format!("Content-Length: {length}\r\n"), "");
+        let mut connection = with_head(&head);
+        assert_eq!(
+            connection.begin_answer(AnswerBody::Length(0)).persistence,
+            expected,
+            "{length}"
+        );
+    }
+}
+
 /// FR-03
 #[test]
 fn a_length_over_the_limit_is_refused_before_the_body() {
