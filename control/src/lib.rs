@@ -1,5 +1,17 @@
 //! Switchboard's control plane: rules in, signed Snapshots out.
 //!
-//! In reading order, along a change's way: [`rules`] files are read and compiled into a Definition.
+//! In reading order, along a change's way: [`rules`] files are read and compiled into a Definition,
+//! the [`plan`] tells what that would change, the [`registry`] stores it under a version, which goes
+//! through its [`lifecycle`]: the [`gate`] asks the model servers, and the [`broadcaster`] takes the
+//! signed Snapshot to the routers. [`deploy`] is what drives all of them.
 
+pub mod broadcaster;
+mod call;
+mod clock;
+mod crash;
+pub mod deploy;
+pub mod gate;
+pub mod lifecycle;
+pub mod plan;
+pub mod registry;
 pub mod rules;

@@ -20,7 +20,7 @@ pub(crate) fn check(set: &RuleSet, documents: &Documents) -> Vec<RuleFault> {
     for (name, model) in &set.models {
         if !set.shards.contains_key(&model.shard) {
             let found = format!("the Shard `{}`", model.shard);
-            let expected = existing("Shard", set.shards.keys());
+            let expected = existing("Shards", set.shards.keys());
             checker.fault(Kind::Model, name, &["shard"], FaultKind::Dangling, found, expected);
         }
     }
@@ -56,13 +56,13 @@ impl Checker<'_> {
         for (name, arm) in &objective.arms {
             if !self.set.models.contains_key(&arm.model) {
                 let found = format!("the Model `{}`", arm.model);
-                let expected = existing("Model", self.set.models.keys());
+                let expected = existing("Models", self.set.models.keys());
                 let path = ["arms", name, "model"];
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
             for fact in arm.facts.iter().filter(|fact| !self.set.facts.contains_key(*fact)) {
                 let found = format!("the Fact `{fact}`");
-                let expected = existing("Fact", self.set.facts.keys());
+                let expected = existing("Facts", self.set.facts.keys());
                 let path = ["arms", name, "facts"];
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
@@ -97,7 +97,7 @@ impl Checker<'_> {
     fn arm(&mut self, objective: &Objective, arm: &str, path: &[&str]) {
         if !objective.arms.contains_key(arm) {
             let found = format!("the Arm `{arm}`");
-            let expected = existing("Arm", objective.arms.keys());
+            let expected = existing("Arms", objective.arms.keys());
             let token = &objective.token;
             self.fault(Kind::Objective, token, path, FaultKind::Dangling, found, expected);
         }
@@ -116,7 +116,7 @@ impl Checker<'_> {
             }
             None => {
                 let found = format!("the unit `{}`", experiment.unit);
-                let expected = existing("attribute of the context", objective.context.keys());
+                let expected = existing("attributes of the context", objective.context.keys());
                 let path = [&at[..], &["unit"]].concat();
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
@@ -128,7 +128,7 @@ impl Checker<'_> {
         match self.set.layers.get(&share.name) {
             None => {
                 let found = format!("the Layer `{}`", share.name);
-                let expected = existing("Layer", self.set.layers.keys());
+                let expected = existing("Layers", self.set.layers.keys());
                 let path = [&at[..], &["layer"]].concat();
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
@@ -175,11 +175,11 @@ impl Checker<'_> {
 fn existing<'a>(what: &str, names: impl ExactSizeIterator<Item = &'a String>) -> String {
     let count = names.len();
     if count == 0 {
-        return format!("a {what} that exists; there is none");
+        return format!("one of the {what}, but there is none");
     }
     let mut shown: Vec<_> = names.take(NAMES_SHOWN_MAX).map(String::as_str).collect();
     if count > NAMES_SHOWN_MAX {
         shown.push("…");
     }
-    format!("a {what} that exists: {}", shown.join(", "))
+    format!("one of the {what}: {}", shown.join(", "))
 }

@@ -50,6 +50,11 @@ impl Documents {
         self.documents.is_empty()
     }
 
+    /// Where an Objective writes its token.
+    pub(crate) fn place_of_token(&self, token: &str) -> Place {
+        self.place(Kind::Objective, token, &["token"])
+    }
+
     /// Where an object says what stands under a path of field names and list positions; as far as
     /// the path goes. An object that no file holds came from the registry.
     pub(crate) fn place(&self, kind: Kind, name: &str, path: &[&str]) -> Place {
