@@ -21,14 +21,14 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
+use self::{
+    connection::Event,
+    fleet::{Effect, Fleet, Order},
+};
 pub use self::{
     connection::Patience,
     fleet::{Outcome, Participant, Target},
     status::{Refusal, RouterHealth, RouterStatus, RunningVersion, Standing},
-};
-use self::{
-    connection::Event,
-    fleet::{Effect, Fleet, Order},
 };
 use crate::clock;
 

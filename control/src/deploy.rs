@@ -59,7 +59,7 @@ pub enum DeployError {
     #[error("no version is active yet")]
     NothingActive,
     /// There is nothing to go back to.
-    #[error("no version before {active} was active with other content")]
+    #[error("no version before {active} was active with other content; name one to restore")]
     NothingBefore {
         /// The active one.
         active: u64,
@@ -216,9 +216,10 @@ impl Deployer {
             let restored = deployer.restorable(version).await?;
             let content = deployer.registry().content_of(&restored).await?;
             let group = deployer.group().to_owned();
-            let draft = blocking(move || Draft::of_stored(content.set, content.allocations, &group))
-                .await?
-                .map_err(DeployError::Rules)?;
+            let draft =
+                blocking(move || Draft::of_stored(content.set, content.allocations, &group))
+                    .await?
+                    .map_err(DeployError::Rules)?;
             let plan = deployer.plan_of(&draft);
             let restores = Some(restored.version);
             let change = way::Change { action: Action::Rollback, restores, actor, draft, plan };

@@ -14,7 +14,8 @@ use switchboard_shared::address::Address;
 use tokio::task::JoinSet;
 
 use crate::{
-    call::{self, CallError, Limits},
+    api::chain,
+    call::{self, Limits},
     clock,
     registry::{Content, Evidence},
 };
@@ -68,10 +69,9 @@ fn probes(content: &Content) -> BTreeSet<Probe> {
     let models = models.into_iter().filter_map(|model| set.models.get(model));
     let probes = models.flat_map(|model| {
         let shard = set.shards.get(&model.shard).into_iter();
-        shard.flat_map(|shard| &shard.endpoints).map(|endpoint| Probe {
-            address: endpoint.address.clone(),
-            path: model.ready.clone(),
-        })
+        shard
+            .flat_map(|shard| &shard.endpoints)
+            .map(|endpoint| Probe { address: endpoint.address.clone(), path: model.ready.clone() })
     });
     probes.collect()
 }
@@ -158,16 +158,6 @@ fn broken() -> Evidence {
         passed: false,
         detail: "a probe ended without an answer".to_owned(),
     }
-}
-
-fn chain(error: &CallError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -3,10 +3,14 @@
 //! In reading order, along a change's way: [`rules`] files are read and compiled into a Definition,
 //! the [`plan`] tells what that would change, the [`registry`] stores it under a version, which goes
 //! through its [`lifecycle`]: the [`gate`] asks the model servers, and the [`broadcaster`] takes the
-//! signed Snapshot to the routers. [`deploy`] is what drives all of them.
+//! signed Snapshot to the routers. [`deploy`] is what drives all of them,
+//! and the [`api`] what people and pipelines talk to.
 
+pub mod api;
 pub mod broadcaster;
 mod call;
+pub mod cli;
+pub mod client;
 mod clock;
 mod crash;
 pub mod deploy;

@@ -150,9 +150,7 @@ struct Incoming {
     pending_bytes: usize,
 }
 
-async fn greet(
-    socket: &Path,
-) -> Result<(Identity, Boot, Incoming, OwnedWriteHalf), LinkError> {
+async fn greet(socket: &Path) -> Result<(Identity, Boot, Incoming, OwnedWriteHalf), LinkError> {
     let stream = UnixStream::connect(socket).await.map_err(LinkError::Connect)?;
     let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
     let metadata = std::fs::symlink_metadata(socket).map_err(LinkError::Connect)?;

@@ -222,7 +222,12 @@ impl Fleet {
     }
 
     /// A router is alive.
-    pub(super) fn heard(&mut self, socket: &Path, heartbeat: Heartbeat, now_ms: u64) -> Vec<Effect> {
+    pub(super) fn heard(
+        &mut self,
+        socket: &Path,
+        heartbeat: Heartbeat,
+        now_ms: u64,
+    ) -> Vec<Effect> {
         let Some(router) = self.routers.get_mut(socket) else { return Vec::new() };
         router.heard_ms = Some(now_ms);
         router.running = heartbeat.running;
@@ -261,7 +266,8 @@ impl Fleet {
         match purpose {
             Purpose::Round => self.close(socket, Participant { router: name, outcome }),
             Purpose::CatchUp => {
-                let prepared = matches!((&order, &outcome), (Order::Prepare(_), Outcome::Done { .. }));
+                let prepared =
+                    matches!((&order, &outcome), (Order::Prepare(_), Outcome::Done { .. }));
                 if prepared && self.target.as_ref().is_some_and(|target| target.id == id) {
                     return self.tell(socket, Order::Activate(id), Purpose::CatchUp);
                 }
@@ -459,9 +465,9 @@ impl Router {
     }
 
     fn takes_orders(&self, group: &str) -> bool {
-        self.identity.as_ref().is_some_and(|identity| {
-            identity.group == group && identity.formats.contains(&FORMAT)
-        })
+        self.identity
+            .as_ref()
+            .is_some_and(|identity| identity.group == group && identity.formats.contains(&FORMAT))
     }
 
     /// The same content under the same version in the same life of the router stays refused.

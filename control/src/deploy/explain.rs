@@ -95,10 +95,9 @@ impl Deployer {
                     known: known.join(", "),
                 });
             };
-            let value = attribute.parse_text(value).map_err(|source| ExplainError::BadAttribute {
-                name: name.to_owned(),
-                source,
-            })?;
+            let value = attribute
+                .parse_text(value)
+                .map_err(|source| ExplainError::BadAttribute { name: name.to_owned(), source })?;
             context.set(place, value);
         }
         Ok(explain(active.snapshot.payload(), objective, &context).1)

@@ -36,7 +36,8 @@ pub(super) async fn recover(deployer: &Deployer) -> Result<(), DeployError> {
     }
     let Some(record) = registry.active().await? else { return Ok(()) };
     let file = registry.snapshot(record.version).await?;
-    let file = file.ok_or(RegistryError::Damaged { what: "an active version without its Snapshot" })?;
+    let file =
+        file.ok_or(RegistryError::Damaged { what: "an active version without its Snapshot" })?;
     let content = registry.content_of(&record).await?;
     let snapshot = open(deployer, &record, &file).await?;
     let id = stored_id(&record).ok_or(RegistryError::Damaged { what: "a digest" })?;
@@ -64,7 +65,10 @@ async fn open(
     if let Ok(snapshot) = Snapshot::open(file, &trusted, Expectations::of_group(&group)) {
         return Ok(snapshot);
     }
-    tracing::warn!(version = record.version, "the stored Snapshot has another key, group or format");
+    tracing::warn!(
+        version = record.version,
+        "the stored Snapshot has another key, group or format"
+    );
     let content = deployer.registry().content_of(record).await?;
     let key = deployer.0.options.key.clone();
     let (version, created_ms) = (record.version, record.created_ms);

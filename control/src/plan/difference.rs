@@ -50,7 +50,12 @@ fn compare<T: Serialize + PartialEq>(
     changes: &mut Vec<ObjectChange>,
 ) {
     let mut add = |name: &str, change, fields| {
-        changes.push(ObjectChange { kind: kind.word().to_owned(), name: name.to_owned(), change, fields });
+        changes.push(ObjectChange {
+            kind: kind.word().to_owned(),
+            name: name.to_owned(),
+            change,
+            fields,
+        });
     };
     for (name, old) in before {
         match after.get(name) {
@@ -101,8 +106,7 @@ fn walk(path: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut
 
 /// Lists of named things, such as Rules: a new one in the middle is one change. Their order counts.
 fn walk_named(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<FieldChange>) {
-    let (old_names, new_names) =
-        (named(old).unwrap_or_default(), named(new).unwrap_or_default());
+    let (old_names, new_names) = (named(old).unwrap_or_default(), named(new).unwrap_or_default());
     let find = |items: &'_ [Value], names: &[&str], name: &str| {
         names.iter().position(|other| *other == name).and_then(|at| items.get(at).cloned())
     };

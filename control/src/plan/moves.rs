@@ -143,7 +143,10 @@ type Way<'a> = (Option<&'a str>, Option<&'a str>);
 fn exact(old: &Side<'_>, new: &Side<'_>) -> Vec<UnitMove> {
     let (mut both, mut left, mut joined) = (0_u64, 0_u64, 0_u64);
     for slot in Slot::all() {
-        match (old.rule.is_some() && old.owns_of_layer(slot), new.rule.is_some() && new.owns_of_layer(slot)) {
+        match (
+            old.rule.is_some() && old.owns_of_layer(slot),
+            new.rule.is_some() && new.owns_of_layer(slot),
+        ) {
             (true, true) => both += 1,
             (true, false) => left += 1,
             (false, true) => joined += 1,
@@ -179,10 +182,12 @@ fn exact(old: &Side<'_>, new: &Side<'_>) -> Vec<UnitMove> {
 /// Each Unit falls anew and independently: shares multiply.
 fn expected(old: &Side<'_>, new: &Side<'_>) -> Vec<UnitMove> {
     let shares = |side: &'_ Side<'_>| -> Vec<(Option<String>, u64)> {
-        let of_layer = side.layer.as_ref().map_or(u64::from(Slot::COUNT), |(_, slots)| slots.len() as u64);
-        let owned = side.arms.owners().map(|(arm, _)| {
-            (Some(arm.to_owned()), u64::from(side.arms.weight(arm)) * of_layer)
-        });
+        let of_layer =
+            side.layer.as_ref().map_or(u64::from(Slot::COUNT), |(_, slots)| slots.len() as u64);
+        let owned = side
+            .arms
+            .owners()
+            .map(|(arm, _)| (Some(arm.to_owned()), u64::from(side.arms.weight(arm)) * of_layer));
         let mut shares: Vec<_> = owned.collect();
         let nobody = PARTS - shares.iter().map(|(_, parts)| parts).sum::<u64>();
         shares.push((None, nobody));

@@ -66,9 +66,10 @@ pub(super) async fn store_selection(
     }
     let digest = *hasher.finalize().as_bytes();
     let doing = "store a selection";
-    if let Some(version) = find(transaction, "SELECT version FROM selection WHERE digest = ?", digest)
-        .await
-        .map_err(while_doing(doing))?
+    if let Some(version) =
+        find(transaction, "SELECT version FROM selection WHERE digest = ?", digest)
+            .await
+            .map_err(while_doing(doing))?
     {
         return Ok(version);
     }
@@ -100,9 +101,10 @@ pub(super) async fn store_placement(
     }
     let digest = *hasher.finalize().as_bytes();
     let doing = "store a placement";
-    if let Some(version) = find(transaction, "SELECT version FROM placement WHERE digest = ?", digest)
-        .await
-        .map_err(while_doing(doing))?
+    if let Some(version) =
+        find(transaction, "SELECT version FROM placement WHERE digest = ?", digest)
+            .await
+            .map_err(while_doing(doing))?
     {
         return Ok(version);
     }
@@ -135,14 +137,20 @@ async fn store_objects(
     member: &'static str,
 ) -> Result<(), sqlx::Error> {
     for row in rows {
-        sqlx::query("INSERT OR IGNORE INTO object (digest, kind, name, content) VALUES (?, ?, ?, ?)")
+        sqlx::query(
+            "INSERT OR IGNORE INTO object (digest, kind, name, content) VALUES (?, ?, ?, ?)",
+        )
+        .bind(row.digest.as_slice())
+        .bind(row.kind.word())
+        .bind(&row.name)
+        .bind(&row.content)
+        .execute(&mut *connection)
+        .await?;
+        sqlx::query(member)
+            .bind(version)
             .bind(row.digest.as_slice())
-            .bind(row.kind.word())
-            .bind(&row.name)
-            .bind(&row.content)
             .execute(&mut *connection)
             .await?;
-        sqlx::query(member).bind(version).bind(row.digest.as_slice()).execute(&mut *connection).await?;
     }
     Ok(())
 }

@@ -132,16 +132,17 @@ impl Registry {
         .fetch_all(&self.pool)
         .await
         .map_err(while_doing("read the audit log"))?;
-        let entry = |(sequence, at_ms, actor, action, version, before, after, detail): Line| AuditEntry {
-            sequence: sequence.unsigned_abs(),
-            at_ms: at_ms.unsigned_abs(),
-            actor,
-            action,
-            version: version.unsigned_abs(),
-            before: before.map(hexadecimal),
-            after: after.map(hexadecimal),
-            detail,
-        };
+        let entry =
+            |(sequence, at_ms, actor, action, version, before, after, detail): Line| AuditEntry {
+                sequence: sequence.unsigned_abs(),
+                at_ms: at_ms.unsigned_abs(),
+                actor,
+                action,
+                version: version.unsigned_abs(),
+                before: before.map(hexadecimal),
+                after: after.map(hexadecimal),
+                detail,
+            };
         Ok(rows.into_iter().map(entry).collect())
     }
 }

@@ -158,15 +158,15 @@ impl Registry {
         let selection = store_selection(&mut transaction, assignment.content, now_ms).await?;
         let placement = store_placement(&mut transaction, assignment.content, now_ms).await?;
         // AUTOINCREMENT's own memory outlives deleted rows, and so do we.
-        let last: i64 =
-            sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'version'")
-                .fetch_one(&mut *transaction)
-                .await
-                .map_err(while_doing("reserve a version"))?;
+        let last: i64 = sqlx::query_scalar(
+            "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'version'",
+        )
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(while_doing("reserve a version"))?;
         let last = last.max(stored(assignment.version_min.saturating_sub(1)));
-        let version = last
-            .checked_add(1)
-            .ok_or(RegistryError::Exhausted { version: last.unsigned_abs() })?;
+        let version =
+            last.checked_add(1).ok_or(RegistryError::Exhausted { version: last.unsigned_abs() })?;
         sqlx::query(
             "INSERT INTO version (version, action, restores, actor, selection, placement, state,
                  created_ms, updated_ms) VALUES (?, ?, ?, ?, ?, ?, 'Assigned', ?, ?)",
@@ -213,7 +213,8 @@ impl Registry {
             .execute(&mut *transaction)
             .await
             .map_err(while_doing("store a Snapshot"))?;
-        let step = Step { version, from: State::Assigned, next: State::Validating, now_ms };
+        let (from, next) = (State::Assigned, State::Validating);
+        let step = Step { version, by: version, from, next, now_ms };
         take_step(&mut transaction, step, None).await?;
         transaction.commit().await.map_err(while_doing("commit a Snapshot"))
     }
@@ -232,7 +233,8 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let mut transaction = self.begin_write().await?;
         store_evidence(&mut transaction, stored(version), evidence).await?;
-        take_step(&mut transaction, Step { version, from, next, now_ms }, reason).await?;
+        let step = Step { version, by: version, from, next, now_ms };
+        take_step(&mut transaction, step, reason).await?;
         match next {
             State::Active => supersede(&mut transaction, version, now_ms).await?,
             State::Failed => forget_snapshot(&mut transaction, version).await?,
@@ -314,8 +316,9 @@ impl Registry {
     /// # Errors
     /// `Sql`, `Damaged`.
     pub async fn versions(&self, count_max: u32) -> Result<Vec<VersionRecord>, RegistryError> {
-        let query =
-            sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM version ORDER BY version DESC LIMIT ?"));
+        let query = sqlx::AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM version ORDER BY version DESC LIMIT ?"
+        ));
         let rows: Vec<VersionRow> = sqlx::query_as(query)
             .bind(count_max)
             .fetch_all(&self.pool)
@@ -366,10 +369,7 @@ impl Registry {
     ///
     /// # Errors
     /// `Sql`.
-    pub async fn retired_tokens(
-        &self,
-        set: &RuleSet,
-    ) -> Result<Vec<(String, u64)>, RegistryError> {
+    pub async fn retired_tokens(&self, set: &RuleSet) -> Result<Vec<(String, u64)>, RegistryError> {
         let retired: Vec<(String, i64)> = sqlx::query_as(
             "SELECT token, retired_in FROM objective_token WHERE retired_in IS NOT NULL",
         )
@@ -384,6 +384,8 @@ impl Registry {
 #[derive(Clone, Copy)]
 struct Step {
     version: u64,
+    /// The version whose way this is a part of: its own, but for a version that is rolled back.
+    by: u64,
     from: State,
     next: State,
     now_ms: u64,
@@ -394,17 +396,19 @@ async fn take_step(
     step: Step,
     reason: Option<&str>,
 ) -> Result<(), RegistryError> {
-    let Step { version, from, next, now_ms } = step;
+    let Step { version, by, from, next, now_ms } = step;
     debug_assert!(from.may_become(next), "{from} -> {next}");
     let actor: Option<String> = sqlx::query_scalar(
         "UPDATE version SET state = ?, reason = coalesce(?, reason), updated_ms = ?
-         WHERE version = ? AND state = ? RETURNING actor",
+         WHERE version = ? AND state = ?
+         RETURNING (SELECT actor FROM version AS cause WHERE cause.version = ?)",
     )
     .bind(next.word())
     .bind(reason)
     .bind(stored(now_ms))
     .bind(stored(version))
     .bind(from.word())
+    .bind(stored(by))
     .fetch_optional(&mut **transaction)
     .await
     .map_err(while_doing("take a step"))?;
@@ -453,7 +457,7 @@ async fn supersede(
         && action == Action::Rollback.word()
     {
         let (from, next) = (State::Active, State::RolledBack);
-        let step = Step { version: before.unsigned_abs(), from, next, now_ms };
+        let step = Step { version: before.unsigned_abs(), by: version, from, next, now_ms };
         take_step(transaction, step, Some(&format!("replaced by version {version}"))).await?;
     }
     for query in [

@@ -93,7 +93,10 @@ fn slot_set(ranges: &[SlotRange]) -> SlotSet {
 
 fn experiment_of<'a>(set: &'a RuleSet, key: &ExperimentKey) -> Option<&'a Experiment> {
     let objective = set.objectives.get(&key.objective)?;
-    objective.experiments().find(|(rule, _)| rule.name == key.rule).map(|(_, experiment)| experiment)
+    objective
+        .experiments()
+        .find(|(rule, _)| rule.name == key.rule)
+        .map(|(_, experiment)| experiment)
 }
 
 /// Every Experiment of a set with its key.
@@ -250,7 +253,13 @@ impl Claims<'_> {
         }
     }
 
-    fn layer_fits(&mut self, key: &ExperimentKey, slots: &LayerSlots, name: &str, share: u16) -> bool {
+    fn layer_fits(
+        &mut self,
+        key: &ExperimentKey,
+        slots: &LayerSlots,
+        name: &str,
+        share: u16,
+    ) -> bool {
         let Some(layer) = self.set.layers.get(name) else { return false };
         if slots.salt != layer.salt {
             let found = format!("the Layer's salt `{}`", slots.salt);
@@ -273,8 +282,9 @@ impl Claims<'_> {
         let before = before.map_or(Owners::EMPTY, |owners| owners.experiments.clone());
         let claimed: Vec<(String, &[SlotRange])> =
             claims.iter().map(|(key, slots)| (key.to_string(), slots.slots.ranges())).collect();
-        let kept =
-            before.owners().filter(|(owner, _)| claimed.iter().all(|(claimer, _)| claimer != owner));
+        let kept = before
+            .owners()
+            .filter(|(owner, _)| claimed.iter().all(|(claimer, _)| claimer != owner));
         let all = kept.chain(claimed.iter().map(|(owner, ranges)| (owner.as_str(), *ranges)));
         match Owners::from_ranges(all) {
             Ok(experiments) => {

@@ -11,7 +11,8 @@ use super::{
     expression,
     fault::{FaultKind, Place, RuleFault},
     object::{
-        Arm, Attribute, Experiment, Fact, Kind, Objective, Outcome, Rule, Scalar, Timeouts, ValueKind,
+        Arm, Attribute, Experiment, Fact, Kind, Objective, Outcome, Rule, Scalar, Timeouts,
+        ValueKind,
     },
     set::RuleSet,
 };
@@ -36,10 +37,10 @@ pub(super) fn compile(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let layers = set.layers.values().map(|layer| definition::Layer {
-        name: layer.name.clone(),
-        salt: layer.salt.clone(),
-    });
+    let layers = set
+        .layers
+        .values()
+        .map(|layer| definition::Layer { name: layer.name.clone(), salt: layer.salt.clone() });
     let models = set.models.values().map(|model| definition::ModelVersion {
         name: model.name.clone(),
         version: model.version.clone(),

@@ -12,7 +12,9 @@ use switchboard_shared::{
 
 use super::{
     fault::FaultKind,
-    object::{Allocation, Fact, Kind, Layer, LayerSlots, Object, RedisKey, Scalar, Timeouts, ValueKind},
+    object::{
+        Allocation, Fact, Kind, Layer, LayerSlots, Object, RedisKey, Scalar, Timeouts, ValueKind,
+    },
     pattern::Pattern,
     read::{Reader, Shape},
     slots::{SlotSet, SlotSetError},
@@ -23,8 +25,11 @@ const ANY: Shape = Shape { what: "an object", known: &["kind"], unsupported: &[]
 
 const LAYER: Shape = Shape { what: "a Layer", known: &["kind", "name", "salt"], unsupported: &[] };
 
-const FACT: Shape =
-    Shape { what: "a Fact", known: &["kind", "name", "type", "redis", "default"], unsupported: &[] };
+const FACT: Shape = Shape {
+    what: "a Fact",
+    known: &["kind", "name", "type", "redis", "default"],
+    unsupported: &[],
+};
 
 const REDIS: Shape =
     Shape { what: "a Fact's redis section", known: &["key", "field"], unsupported: &[] };
@@ -202,11 +207,14 @@ fn scalar(reader: &mut Reader<'_>, node: &Node, kind: Option<ValueKind>) -> Opti
     let kind = kind?;
     match value {
         Some(value) if value.kind() == kind => Some(value),
-        Some(_) | None => reader.wrong(node, match kind {
-            ValueKind::String => "a text of at most 8192 bytes, in quotes, as the type says",
-            ValueKind::Number => "a number, as the type says",
-            ValueKind::Bool => "true or false, as the type says",
-        }),
+        Some(_) | None => reader.wrong(
+            node,
+            match kind {
+                ValueKind::String => "a text of at most 8192 bytes, in quotes, as the type says",
+                ValueKind::Number => "a number, as the type says",
+                ValueKind::Bool => "true or false, as the type says",
+            },
+        ),
     }
 }
 

@@ -124,12 +124,7 @@ fn read_file(file: &RuleFile, documents: &mut Documents, reader: &mut Reader<'_>
     }
 }
 
-fn check_expressions(
-    file: &RuleFile,
-    root: &Node,
-    objective: &Objective,
-    reader: &mut Reader<'_>,
-) {
+fn check_expressions(file: &RuleFile, root: &Node, objective: &Objective, reader: &mut Reader<'_>) {
     for (number, rule) in objective.rules.iter().enumerate() {
         let Some(when) = &rule.when else { continue };
         let Err(faults) = expression::compile(when, &objective.context) else { continue };

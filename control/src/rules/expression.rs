@@ -97,11 +97,8 @@ fn syntax_faults(text: &str, errors: &cel::ParseErrors) -> Vec<ExpressionFault> 
         let (line, column) = error.pos;
         let line = usize::try_from(line).unwrap_or(1).max(1);
         let column = usize::try_from(column).unwrap_or(1).max(1);
-        let before: usize = text
-            .split_inclusive('\n')
-            .take(line - 1)
-            .map(|line| line.chars().count())
-            .sum();
+        let before: usize =
+            text.split_inclusive('\n').take(line - 1).map(|line| line.chars().count()).sum();
         let offset = (before + column - 1).min(text.chars().count());
         let detail = error.msg.trim_start_matches("Syntax error: ");
         // Then comes every token that the grammar knows.
@@ -184,7 +181,9 @@ impl Compiler<'_> {
         let mut rest = vec![expression];
         while let Some(next) = rest.pop() {
             match &next.expr {
-                Expr::Call(call) if call.func_name == operator => rest.extend(call.args.iter().rev()),
+                Expr::Call(call) if call.func_name == operator => {
+                    rest.extend(call.args.iter().rev())
+                }
                 _ => match self.predicate(next) {
                     Some(part) => parts.push(part),
                     None => whole = false, // go on: the other parts may have faults too
@@ -251,9 +250,7 @@ impl Compiler<'_> {
         let text = self.text_literal(range, expected)?;
         match VersionReq::parse(&text) {
             Ok(_) => self.test(attribute, Check::Semver(text)),
-            Err(error) => {
-                self.refuse(range, format!("`{text}` ({error})"), expected.to_owned())
-            }
+            Err(error) => self.refuse(range, format!("`{text}` ({error})"), expected.to_owned()),
         }
     }
 
@@ -308,7 +305,9 @@ impl Compiler<'_> {
             _ => None,
         };
         match value {
-            Some(Value::Text(text)) if kind == ValueKind::String && text.len() <= TEXT_BYTES_MAX => {
+            Some(Value::Text(text))
+                if kind == ValueKind::String && text.len() <= TEXT_BYTES_MAX =>
+            {
                 Some(Value::Text(text))
             }
             Some(value @ Value::Number(_)) if kind == ValueKind::Number => Some(value),

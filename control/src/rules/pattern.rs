@@ -4,8 +4,27 @@ use switchboard_shared::snapshot::syntax;
 
 /// CEL's keywords and reserved words: an attribute of such a name could not be asked for.
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
-    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The shape of one kind of text.
@@ -60,9 +79,7 @@ impl Pattern {
             Self::ModelReference => "a Model version as name@version",
             Self::Salt => "a salt of 1 to 8192 bytes",
             Self::Path => "a path of visible ASCII that begins with /, without ? and #",
-            Self::ServedName => {
-                "1 to 256 visible ASCII characters without quotes and backslashes"
-            }
+            Self::ServedName => "1 to 256 visible ASCII characters without quotes and backslashes",
             Self::KeyTemplate => {
                 "a key of visible ASCII with one {unit} and no other brace, such as \
                  user:{unit}:country"

@@ -52,7 +52,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The fields of a mapping, all of which are in `shape`.
-    pub(crate) fn fields<'n>(&mut self, node: &'n Node, shape: &'static Shape) -> Option<Fields<'n>> {
+    pub(crate) fn fields<'n>(
+        &mut self,
+        node: &'n Node,
+        shape: &'static Shape,
+    ) -> Option<Fields<'n>> {
         let entries = self.mapping(node, shape.what)?;
         for (key, _) in entries {
             let name = key.name.as_str();
@@ -71,11 +75,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The entries of a mapping whose keys are names.
-    pub(crate) fn mapping<'n>(
-        &mut self,
-        node: &'n Node,
-        what: &str,
-    ) -> Option<&'n [(Key, Node)]> {
+    pub(crate) fn mapping<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [(Key, Node)]> {
         match &node.value {
             Value::Mapping(entries) => Some(entries),
             _ => self.wrong(node, &format!("{what}, as a mapping")),

@@ -60,7 +60,8 @@ fn visible_bytes(raw: &str) -> Vec<usize> {
             ('"', '"') => break,
             ('"', '\\') => {
                 let digits = match rest.next() {
-                    Some((_, 'n' | 't' | 'r' | ' ' | '\t' | '\n' | 'L' | 'P' | 'N' | '_')) | None => continue,
+                    Some((_, 'n' | 't' | 'r' | ' ' | '\t' | '\n' | 'L' | 'P' | 'N' | '_'))
+                    | None => continue,
                     Some((_, 'x')) => 2,
                     Some((_, 'u')) => 4,
                     Some((_, 'U')) => 8,

@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn what_is_no_range_is_named() {
-        for text in ["", "-", "1-", "-1", "+1", "4-3", "0-10000", "10000", "1 -2", "99999", "1-2-3"] {
+        for text in ["", "-", "1-", "-1", "+1", "4-3", "0-10000", "10000", "1 -2", "99999", "1-2-3"]
+        {
             let expected = SlotSetError::Range { text: text.to_owned() };
             assert_eq!(SlotSet::parse([text]), Err(expected));
         }

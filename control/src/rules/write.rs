@@ -28,7 +28,9 @@ pub fn write<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Result<String
         if !text.is_empty() {
             text.push_str("---\n");
         }
-        let fields = Field::Map([vec![("kind".into(), object.kind().word().into())], fields(object)].concat());
+        let fields = Field::Map(
+            [vec![("kind".into(), object.kind().word().into())], fields(object)].concat(),
+        );
         let document = serde_saphyr::to_string(&fields).map_err(|source| WriteError {
             kind: object.kind().word(),
             name: object.name(),
@@ -194,9 +196,12 @@ fn model_fields(model: &Model) -> Fields {
     ];
     fields.extend(model.served_name.as_ref().map(|name| field("served_name", name.as_str())));
     fields.extend(model.path.as_ref().map(|path| field("path", path.as_str())));
-    fields.extend(model.ready.as_ref().map(|ready| {
-        field("validation", Field::Map(vec![field("ready", ready.as_str())]))
-    }));
+    fields.extend(
+        model
+            .ready
+            .as_ref()
+            .map(|ready| field("validation", Field::Map(vec![field("ready", ready.as_str())]))),
+    );
     fields
 }
 

@@ -148,9 +148,7 @@ impl Node {
             Value::Mapping(entries) => {
                 entries.iter().find(|(key, _)| key.name == *step).map(|(_, node)| node)
             }
-            Value::Sequence(items) => {
-                step.parse::<usize>().ok().and_then(|place| items.get(place))
-            }
+            Value::Sequence(items) => step.parse::<usize>().ok().and_then(|place| items.get(place)),
             _ => None,
         };
         next.map_or(self, |next| next.under(rest))
@@ -248,7 +246,11 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Value, E> {
-        if number.is_finite() { Ok(Value::Number(number)) } else { Err(E::custom("no finite number")) }
+        if number.is_finite() {
+            Ok(Value::Number(number))
+        } else {
+            Err(E::custom("no finite number"))
+        }
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {

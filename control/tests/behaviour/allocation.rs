@@ -28,10 +28,8 @@ fn a_new_weight_moves_exactly_the_difference() {
     let after = changed(&before, &text).expect("a good change");
     let arms = |draft: &Draft| draft.allocations.experiments[&key()].arms.clone();
     let moves = moves(&arms(&before), &arms(&after));
-    let moves: Vec<_> = moves
-        .iter()
-        .map(|one| (one.from.as_deref(), one.to.as_deref(), one.slots))
-        .collect();
+    let moves: Vec<_> =
+        moves.iter().map(|one| (one.from.as_deref(), one.to.as_deref(), one.slots)).collect();
     assert_eq!(moves, [(Some("stable"), Some("heavy"), 1000)]);
 }
 
@@ -57,17 +55,16 @@ fn another_salt_starts_anew_and_the_old_one_is_forgotten() {
 #[test]
 fn an_export_keeps_the_slots_that_history_made() {
     let mut history = good();
-    for split in ["stable: 5000, heavy: 5000", "stable: 9000, heavy: 500", "stable: 7000, heavy: 3000"]
+    for split in
+        ["stable: 5000, heavy: 5000", "stable: 9000, heavy: 500", "stable: 7000, heavy: 3000"]
     {
         let text = GOOD.replacen("stable: 9000, heavy: 1000", split, 1);
         history = changed(&history, &text).expect("a good change");
     }
-    let fresh = draft(&read(&[file(&GOOD.replacen(
-        "stable: 9000, heavy: 1000",
-        "stable: 7000, heavy: 3000",
-        1,
-    ))])
-    .expect("good rules"))
+    let fresh = draft(
+        &read(&[file(&GOOD.replacen("stable: 9000, heavy: 1000", "stable: 7000, heavy: 3000", 1))])
+            .expect("good rules"),
+    )
     .expect("a good draft");
     assert_ne!(history.allocations, fresh.allocations, "history matters");
     let again = draft(&read(&[file(&exported(&history))]).expect("good rules"));
@@ -86,18 +83,48 @@ split: { stable: [\"0-8999\"], heavy: [\"9000-9999\"] }
 ";
     assert!(draft(&read(&[file(&format!("{GOOD}{document}"))]).expect("good")).is_ok());
     for (before, after, expected) in [
-        ("rule: trial", "rule: trail", "36:7: found the experiment `RECOMMEND/trail`, expected an Objective with an experiment in a Rule of that name"),
-        ("salt: trial-1\nlayer", "salt: trial-0\nlayer", "37:7: found the salt `trial-0`, expected the experiment's: `trial-1`"),
-        ("0-3999", "0-3998", "38:38: found 3999 Slots of the Layer `ranking`, expected 4000, as the experiment's layer_share says"),
-        ("salt: layer/ranking", "salt: other", "38:16: found the Layer's salt `other`, expected `layer/ranking`, as the Layer `ranking` says"),
-        ("9000-9999", "9000-9998", "39:40: found 999 Slots for the Arm `heavy`, expected 1000, as the experiment's split says"),
+        (
+            "rule: trial",
+            "rule: trail",
+            "36:7: found the experiment `RECOMMEND/trail`, expected an Objective with an experiment in a Rule of that name",
+        ),
+        (
+            "salt: trial-1\nlayer",
+            "salt: trial-0\nlayer",
+            "37:7: found the salt `trial-0`, expected the experiment's: `trial-1`",
+        ),
+        (
+            "0-3999",
+            "0-3998",
+            "38:38: found 3999 Slots of the Layer `ranking`, expected 4000, as the experiment's layer_share says",
+        ),
+        (
+            "salt: layer/ranking",
+            "salt: other",
+            "38:16: found the Layer's salt `other`, expected `layer/ranking`, as the Layer `ranking` says",
+        ),
+        (
+            "9000-9999",
+            "9000-9998",
+            "39:40: found 999 Slots for the Arm `heavy`, expected 1000, as the experiment's split says",
+        ),
     ] {
-        let text = format!("{GOOD}{document}").replacen(before, after, if before.contains("trial") { 2 } else { 1 });
-        let text = if before.contains("trial") { format!("{GOOD}{}", document.replacen(before, after, 1)) } else { text };
+        let text = format!("{GOOD}{document}").replacen(
+            before,
+            after,
+            if before.contains("trial") { 2 } else { 1 },
+        );
+        let text = if before.contains("trial") {
+            format!("{GOOD}{}", document.replacen(before, after, 1))
+        } else {
+            text
+        };
         let faults = draft(&read(&[file(&text)]).expect("readable")).expect_err(after);
         assert_eq!(faults[0].to_string(), format!("rules.yaml:{expected}"));
     }
-    for (before, after) in [("9000-9999", "8999-9998"), ("9000-9999", "9999-9000"), ("\"9000-9999\"", "1")] {
+    for (before, after) in
+        [("9000-9999", "8999-9998"), ("9000-9999", "9999-9000"), ("\"9000-9999\"", "1")]
+    {
         let text = format!("{GOOD}{}", document.replacen(before, after, 1));
         assert!(read(&[file(&text)]).is_err(), "{after}");
     }
@@ -124,10 +151,14 @@ salt: second-1
 layer: { salt: layer/ranking, slots: [\"SLOTS\"] }
 split: { only: [\"0-9999\"] }
 ";
-    let with = |slots: &str| changed(&before, &format!("{second}{}", claim.replace("SLOTS", slots)));
+    let with =
+        |slots: &str| changed(&before, &format!("{second}{}", claim.replace("SLOTS", slots)));
     let faults = with("3999-9998").expect_err("slot 3999 is taken");
     let told = faults[0].to_string();
-    assert!(told.contains("slot 3999 is owned by `RECOMMEND/trial` and by `SECOND/trial`"), "{told}");
+    assert!(
+        told.contains("slot 3999 is owned by `RECOMMEND/trial` and by `SECOND/trial`"),
+        "{told}"
+    );
     let after = with("4000-9999").expect("free Slots");
     let owners = &after.allocations.layers["ranking"].experiments;
     assert_eq!((owners.weight("RECOMMEND/trial"), owners.weight("SECOND/trial")), (4000, 6000));

@@ -22,12 +22,17 @@ const SHADOW: (&str, &str) = ("shadow", "shadow targets are not supported by thi
 const OBJECTIVE: Shape = Shape {
     what: "an Objective",
     known: &[
-        "kind", "token", "context", "default", "arms", "rules", "idempotent", "timeouts", "body_max",
+        "kind",
+        "token",
+        "context",
+        "default",
+        "arms",
+        "rules",
+        "idempotent",
+        "timeouts",
+        "body_max",
     ],
-    unsupported: &[
-        SHADOW,
-        ("half_close", "half-closed clients are not supported by this build"),
-    ],
+    unsupported: &[SHADOW, ("half_close", "half-closed clients are not supported by this build")],
 };
 
 const ATTRIBUTE: Shape =
@@ -233,7 +238,8 @@ fn split(reader: &mut Reader<'_>, node: &Node) -> Option<BTreeMap<String, u16>> 
 }
 
 fn size(reader: &mut Reader<'_>, node: &Node) -> Option<u64> {
-    const UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+    const UNITS: [(&str, u64); 4] =
+        [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     const BYTES_MAX: u64 = 1 << 40;
     let expected = "a size from 1B to 1024GiB, a whole number of B, KiB, MiB or GiB, such as 4MiB";
     reader.quantity(node, &UNITS, BYTES_MAX, expected)

@@ -97,7 +97,12 @@ fn endpoints(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Endpoint>> {
             Some(endpoint) if seen.insert(endpoint.address.clone()) => endpoints.push(endpoint),
             Some(endpoint) => {
                 let found = format!("the address `{}` again", endpoint.address);
-                reader.fault(item.mark, FaultKind::Duplicate, found, "each address once in a Shard");
+                reader.fault(
+                    item.mark,
+                    FaultKind::Duplicate,
+                    found,
+                    "each address once in a Shard",
+                );
                 whole = false;
             }
             None => whole = false,

@@ -93,7 +93,11 @@ fn what_is_beyond_the_subset_is_refused_at_its_place() {
         ("n + 1 == 2", 2, "the operator `+`"),
         ("b && t.matches('x')", 7, "the function `matches` with 1 arguments"),
         ("b && size(t) == 1", 5, "the function `size` with 1 arguments"),
-        ("semver(t, '>=')", 10, "`>=` (unexpected end of input while parsing major version number)"),
+        (
+            "semver(t, '>=')",
+            10,
+            "`>=` (unexpected end of input while parsing major version number)",
+        ),
         ("semver(n, '>1')", 7, "`n`, which is a number"),
         ("exists('t')", 7, "the text literal \"t\""),
         ("n == 9007199254740993", 5, "the number 9007199254740993"),
@@ -222,8 +226,7 @@ fn conditions() -> impl Strategy<Value = String> {
 /// Only `exists` asks whether a variable is there, which CEL itself cannot.
 fn pair(ours: &str, request: &Request) -> Pair {
     let Request { t, u, n, b } = request;
-    let present =
-        [("t", t.is_some()), ("u", u.is_some()), ("n", n.is_some()), ("b", b.is_some())];
+    let present = [("t", t.is_some()), ("u", u.is_some()), ("n", n.is_some()), ("b", b.is_some())];
     let cels = present.iter().fold(ours.to_owned(), |condition, (name, present)| {
         condition.replace(&format!("exists({name})"), &present.to_string())
     });

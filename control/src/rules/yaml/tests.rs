@@ -29,8 +29,18 @@ fn scalars_have_yaml_1_2_types() {
     let Value::Sequence(items) = &documents[0].value else { panic!("a list") };
     let shown: Vec<_> = items.iter().map(Node::describe).collect();
     let expected = [
-        "the number 1", "`1`", "the number 1.5", "the boolean true", "`yes`", "`off`", "nothing",
-        "nothing", "the number 16", "the number -3", "the number 1000", "`x`",
+        "the number 1",
+        "`1`",
+        "the number 1.5",
+        "the boolean true",
+        "`yes`",
+        "`off`",
+        "nothing",
+        "nothing",
+        "the number 16",
+        "the number -3",
+        "the number 1000",
+        "`x`",
         "the number 18446744073709552000",
     ];
     assert_eq!(shown, expected);
