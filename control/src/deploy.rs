@@ -11,7 +11,9 @@ mod way;
 
 use std::sync::Arc;
 
-use switchboard_shared::snapshot::{BuildError, KeyError, SecretKey, Snapshot, TrustedKeys};
+use switchboard_shared::snapshot::{
+    BuildError, KeyError, SecretKey, Snapshot, SnapshotError, TrustedKeys,
+};
 use tokio::sync::{Mutex, Semaphore, watch};
 
 pub use self::{
@@ -23,7 +25,9 @@ use crate::{
     gate::Gate,
     plan::Plan,
     registry::{Action, Content, Registry, RegistryError, VersionRecord},
-    rules::{Draft, FaultKind, Object, RuleFault, RuleFile, Unmentioned, WriteError, read, write},
+    rules::{
+        Draft, FaultKind, Object, Place, RuleFault, RuleFile, Unmentioned, WriteError, read, write,
+    },
 };
 
 /// Changes that wait for their turn; more are told to come back.
@@ -78,6 +82,9 @@ pub enum DeployError {
     /// A Definition that was checked could not be built.
     #[error("cannot build the Snapshot")]
     Build(#[from] BuildError),
+    /// What was built cannot be opened: ours to mend.
+    #[error("cannot open the Snapshot that was built")]
+    Open(#[from] SnapshotError),
     /// A signing key that cannot be trusted.
     #[error("cannot use the signing key")]
     Key(#[from] KeyError),
@@ -285,6 +292,9 @@ impl Deployer {
         let (active, group) = (self.active(), self.group().to_owned());
         let draft = blocking(move || {
             let documents = read(&files)?;
+            if documents.is_empty() && unmentioned == Unmentioned::Prune {
+                return Err(vec![would_remove_everything()]);
+            }
             let empty = Content::default();
             let base = active.as_ref().map_or(&empty, |active| &active.content);
             let draft =
@@ -334,6 +344,16 @@ impl Deployer {
             | State::Activating
             | State::Failed) => Err(DeployError::NeverActive { version, state }),
         }
+    }
+}
+
+/// An empty folder, a wrong path: never what `--prune` was meant for.
+fn would_remove_everything() -> RuleFault {
+    RuleFault {
+        place: Place { file: "rules".to_owned(), line: 0, column: 0 },
+        kind: FaultKind::Value,
+        found: "no object at all".to_owned(),
+        expected: "at least one: pruning would remove everything".to_owned(),
     }
 }
 

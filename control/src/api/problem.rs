@@ -115,6 +115,7 @@ impl From<DeployError> for Problem {
             }
             DeployError::Registry(error) => error.into(),
             DeployError::Build(error) => Self::internal("build", &error),
+            DeployError::Open(error) => Self::internal("open", &error),
             DeployError::Key(error) => Self::internal("key", &error),
             DeployError::Export(error) => Self::internal("export", &error),
             DeployError::Interrupted => Self::internal("interrupted", &DeployError::Interrupted),

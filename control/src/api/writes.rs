@@ -67,12 +67,9 @@ impl RulesRequest {
         let files = self.files.into_iter();
         let files = files.map(|file| RuleFile { name: file.name, text: file.text }).collect();
         let unmentioned = if self.prune { Unmentioned::Prune } else { Unmentioned::Keep };
-        (files, unmentioned, wait(self.wait))
+        let wait = if self.wait { Wait::ForEnd } else { Wait::ForVersion };
+        (files, unmentioned, wait)
     }
-}
-
-const fn wait(for_end: bool) -> Wait {
-    if for_end { Wait::ForEnd } else { Wait::ForVersion }
 }
 
 /// Applies rule files: validates, stores, gates, signs and activates them as one new version.
@@ -121,7 +118,8 @@ pub(super) async fn rollback(
     SmallBody(request): SmallBody<RollbackRequest>,
 ) -> Result<Response, Problem> {
     let deployer = &shared.deployer;
-    let report = deployer.rollback(request.version, actor(&headers), wait(request.wait)).await?;
+    let wait = if request.wait { Wait::ForEnd } else { Wait::ForVersion };
+    let report = deployer.rollback(request.version, actor(&headers), wait).await?;
     answer(report)
 }
 

@@ -146,6 +146,8 @@ async fn live(
 struct Incoming {
     half: OwnedReadHalf,
     frames: FrameReader,
+    /// What one read brings; on the heap, as it lives across waits.
+    piece: Vec<u8>,
     /// Since the last whole frame.
     pending_bytes: usize,
 }
@@ -157,7 +159,8 @@ async fn greet(socket: &Path) -> Result<(Identity, Boot, Incoming, OwnedWriteHal
     let bound_ns = metadata.ctime().wrapping_mul(1_000_000_000).wrapping_add(metadata.ctime_nsec());
     let boot = Boot { process, inode: metadata.ino(), bound_ns };
     let (half, outgoing) = stream.into_split();
-    let mut incoming = Incoming { half, frames: FrameReader::new(), pending_bytes: 0 };
+    let (frames, piece) = (FrameReader::new(), vec![0; READ_BYTES]);
+    let mut incoming = Incoming { half, frames, piece, pending_bytes: 0 };
     loop {
         if let Some(frame) = incoming.frames.next_frame().map_err(LinkError::Garbage)? {
             let identity = identity(&frame)?;
@@ -183,8 +186,7 @@ fn identity(frame: &Frame<'_>) -> Result<Identity, LinkError> {
 
 impl Incoming {
     async fn read(&mut self) -> Result<(), LinkError> {
-        let mut piece = [0; READ_BYTES];
-        let count = self.half.read(&mut piece).await.map_err(LinkError::Read)?;
+        let count = self.half.read(&mut self.piece).await.map_err(LinkError::Read)?;
         if count == 0 {
             let torn = self.frames.is_within_frame();
             return Err(if torn { LinkError::Torn } else { LinkError::Closed });
@@ -194,7 +196,7 @@ impl Incoming {
         if self.pending_bytes > SMALL_FRAME_BYTES_MAX + READ_BYTES {
             return Err(LinkError::TooLong);
         }
-        self.frames.push(piece.get(..count).unwrap_or_default());
+        self.frames.push(self.piece.get(..count).unwrap_or_default());
         Ok(())
     }
 }

@@ -23,20 +23,20 @@ fn client(arguments: &ServerArguments) -> anyhow::Result<Client> {
     Ok(Client::new(&arguments.server, token)?)
 }
 
-fn rules(arguments: &RulesArguments, wait: bool) -> anyhow::Result<RulesRequest> {
-    Ok(RulesRequest { files: files::read(&arguments.files)?, prune: arguments.prune, wait })
+fn rules(arguments: &RulesArguments) -> anyhow::Result<RulesRequest> {
+    Ok(RulesRequest { files: files::read(&arguments.files)?, prune: arguments.prune, wait: true })
 }
 
 pub(super) async fn apply(arguments: ApplyArguments) -> Result<(), Failure> {
     let ApplyArguments { rules: arguments, no_wait } = arguments;
-    let request = rules(&arguments, !no_wait)?;
+    let request = RulesRequest { wait: !no_wait, ..rules(&arguments)? };
     let client = client(&arguments.server)?;
     let report: Report = client.post("/v1/apply", &request).await?;
-    print_report(&report, arguments.server.json)
+    print_report(&report, &arguments.server)
 }
 
 pub(super) async fn plan(arguments: RulesArguments) -> Result<(), Failure> {
-    let request = rules(&arguments, true)?;
+    let request = rules(&arguments)?;
     let plan: Plan = client(&arguments.server)?.post("/v1/plan", &request).await?;
     let text = if arguments.server.json { show::json(&plan)? } else { show::plan(&plan) };
     Ok(show::print(&text)?)
@@ -71,7 +71,7 @@ pub(super) async fn rollback(arguments: RollbackArguments) -> Result<(), Failure
     let RollbackArguments { version, no_wait, server } = arguments;
     let request = RollbackRequest { version, wait: !no_wait };
     let report: Report = client(&server)?.post("/v1/rollback", &request).await?;
-    print_report(&report, server.json)
+    print_report(&report, &server)
 }
 
 pub(super) async fn export(arguments: ExportArguments) -> Result<(), Failure> {
@@ -83,7 +83,7 @@ pub(super) async fn export(arguments: ExportArguments) -> Result<(), Failure> {
     Ok(show::print(&text)?)
 }
 
-fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
-    let text = if json { show::json(report)? } else { show::report(report) };
+fn print_report(report: &Report, server: &ServerArguments) -> Result<(), Failure> {
+    let text = if server.json { show::json(report)? } else { show::report(report) };
     Ok(show::print(&text)?)
 }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -133,11 +134,21 @@ fn signing_key(path: &Path) -> anyhow::Result<SecretKey> {
             path.display()
         )
     })?;
+    warn_if_shared(path);
     text.parse().with_context(|| format!("{} is no signing key", path.display()))
+}
+
+/// Who reads the key signs Snapshots, and who reads the token applies rules.
+fn warn_if_shared(path: &Path) {
+    let shared = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
+    if shared {
+        tracing::warn!(file = %path.display(), "others may read this secret; chmod 600 it");
+    }
 }
 
 fn token(arguments: &ServeArguments) -> anyhow::Result<(Token, PathBuf)> {
     if let Some(path) = &arguments.token_file {
+        warn_if_shared(path);
         return Ok((Token::read(path)?, path.clone()));
     }
     let path = beside(&arguments.database, ".token");

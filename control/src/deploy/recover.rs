@@ -77,8 +77,7 @@ async fn open(
             .map_err(DeployError::Rules)?;
         let version = SnapshotVersion::new(version).ok_or(DeployError::Interrupted)?;
         let file = build(&draft.definition, version, created_ms, &key)?;
-        Snapshot::open(&file, &trusted, Expectations::of_group(&group))
-            .map_err(|_| DeployError::Interrupted)
+        Ok(Snapshot::open(&file, &trusted, Expectations::of_group(&group))?)
     })
     .await?
 }

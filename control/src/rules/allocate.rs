@@ -17,6 +17,7 @@ use super::{
     object::{Allocation, Experiment, Kind, LayerSlots, Object},
     set::RuleSet,
     slots::SlotSet,
+    yaml::shown,
 };
 
 /// Which Experiment: its Objective and Rule.
@@ -211,8 +212,8 @@ impl Claims<'_> {
             return self.fault(&key, &["rule"], FaultKind::Dangling, found, expected);
         };
         if experiment.salt != allocation.salt {
-            let found = format!("the salt `{}`", allocation.salt);
-            let expected = format!("the experiment's: `{}`", experiment.salt);
+            let found = format!("the salt `{}`", shown(&allocation.salt));
+            let expected = format!("the experiment's: `{}`", shown(&experiment.salt));
             return self.fault(&key, &["salt"], FaultKind::Value, found, expected);
         }
         let owners = allocation.split.iter().map(|(arm, slots)| (arm.as_str(), slots.ranges()));
@@ -262,8 +263,8 @@ impl Claims<'_> {
     ) -> bool {
         let Some(layer) = self.set.layers.get(name) else { return false };
         if slots.salt != layer.salt {
-            let found = format!("the Layer's salt `{}`", slots.salt);
-            let expected = format!("`{}`, as the Layer `{name}` says", layer.salt);
+            let found = format!("the Layer's salt `{}`", shown(&slots.salt));
+            let expected = format!("`{}`, as the Layer `{name}` says", shown(&layer.salt));
             self.fault(key, &["layer", "salt"], FaultKind::Value, found, expected);
             return false;
         }

@@ -9,6 +9,7 @@ use super::{
     fault::{FaultKind, RuleFault},
     object::{Experiment, Kind, Objective, Outcome, ValueKind},
     set::RuleSet,
+    yaml::shown,
 };
 
 /// Longest list of names in an error: more would not be read.
@@ -133,7 +134,7 @@ impl Checker<'_> {
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
             Some(layer) if layer.salt == experiment.salt => {
-                let found = format!("the salt `{}`, which is the Layer's too", layer.salt);
+                let found = format!("the salt `{}`, which is the Layer's too", shown(&layer.salt));
                 let expected = "another: else who is in the experiment decides the Arm".to_owned();
                 let path = [&at[..], &["salt"]].concat();
                 self.fault(Kind::Objective, token, &path, FaultKind::Value, found, expected);

@@ -38,8 +38,8 @@ impl SlotSet {
                     return Err(SlotSetError::Twice { slot: range.first() });
                 }
                 Some(last) if range.first().get() == last.last().get() + 1 => {
-                    *last = SlotRange::new(last.first(), range.last())
-                        .expect("the later range ends after the earlier one begins");
+                    // The later one ends after the earlier one begins, so there is always one.
+                    *last = SlotRange::new(last.first(), range.last()).unwrap_or(*last);
                 }
                 Some(_) | None => merged.push(range),
             }

@@ -198,6 +198,11 @@ fn what_files_do_not_mention_stays_unless_it_is_pruned() {
     assert_eq!(plan["objects"][0]["change"], "removed");
     stage.run(&["apply", "--prune", "-f", "all.yaml"]);
     assert!(!stage.run(&["export"]).contains("name: spare"));
+
+    fs::write(stage.path("empty.yaml"), "# nothing\n").expect("a writable folder");
+    let output = stage.command(&["apply", "--prune", "-f", "empty.yaml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(texts(&output).1.contains("pruning would remove everything"), "{output:?}");
 }
 
 #[test]

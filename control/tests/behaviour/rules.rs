@@ -83,192 +83,195 @@ fn the_order_of_documents_and_files_changes_nothing() {
     assert_eq!(reversed, straight);
 }
 
+/// What is replaced in the good set, by what, and what is told then.
+const FAULTS: &[(&str, &str, &str)] = &[
+    (
+        "kind: Objective",
+        "kind: Objectiv",
+        "1:7: found `Objectiv`, expected one of: Objective, Layer, Fact, Model, Shard, Allocation",
+    ),
+    (
+        "kind: Objective\n",
+        "",
+        "1:1: found an object without `kind`, expected the field `kind`, one of: Objective, Layer, Fact, Model, Shard, Allocation",
+    ),
+    (
+        "token: RECOMMEND",
+        "token: recommend",
+        "2:8: found `recommend`, expected a token of A-Z, 0-9 and _, a letter first, at most 64 characters",
+    ),
+    (
+        "default: stable\n",
+        "",
+        "1:1: found an Objective without `default`, expected the field `default`",
+    ),
+    (
+        "header:X-User-Id",
+        "cookie:x",
+        "4:20: found `cookie:x`, expected a source as header:NAME, query:NAME or body:/JSON/POINTER",
+    ),
+    ("type: number", "type: int", "6:35: found `int`, expected one of: string, number, bool"),
+    (
+        "default: false",
+        "default: 0",
+        "7:55: found the number 0, expected true or false, as the type says",
+    ),
+    (
+        "default: stable",
+        "default: stabel",
+        "8:10: found the Arm `stabel`, expected one of the Arms: heavy, stable",
+    ),
+    (
+        "model: ranker@1",
+        "model: ranker@3",
+        "10:20: found the Model `ranker@3`, expected one of the Models: ranker@1, ranker@2",
+    ),
+    (
+        "model: ranker@1",
+        "model: ranker",
+        "10:20: found `ranker`, expected a Model version as name@version",
+    ),
+    (
+        "facts: [user_country]",
+        "facts: [user_contry]",
+        "11:36: found the Fact `user_contry`, expected one of the Facts: user_country",
+    ),
+    (
+        "facts: [user_country]",
+        "facts: user_country",
+        "11:36: found `user_country`, expected a list of Fact names",
+    ),
+    (
+        "first_byte: 5s",
+        "first_byte: 5",
+        "11:76: found the number 5, expected a duration from 1ms to 24h, a whole number of ms, s, m or h, such as 250ms, in quotes",
+    ),
+    (
+        "first_byte: 5s",
+        "first_byte: 0s",
+        "11:76: found `0s`, expected a duration from 1ms to 24h, a whole number of ms, s, m or h, such as 250ms",
+    ),
+    (
+        "first_byte: 5s",
+        "first: 5s",
+        "11:64: found the field `first`, expected only fields of timeouts: body_idle, connect, first_byte, response_idle, total",
+    ),
+    (
+        "user_id in",
+        "user in",
+        "13:27: found `user`, expected an attribute of the Objective's context: age, beta, country, user_id",
+    ),
+    (
+        "arm: heavy }",
+        "arm: heavier }",
+        "13:58: found the Arm `heavier`, expected one of the Arms: heavy, stable",
+    ),
+    (
+        "name: trial",
+        "name: staff",
+        "14:11: found a second Rule `staff`, expected another name in each Rule",
+    ),
+    (
+        "age >= 18",
+        "age >= '18'",
+        "15:37: found the text literal \"18\", expected a number literal, as `age` is one",
+    ),
+    (
+        "unit: user_id",
+        "unit: user",
+        "16:25: found the unit `user`, expected one of the attributes of the context: age, beta, country, user_id",
+    ),
+    (
+        "unit: user_id",
+        "unit: beta",
+        "16:25: found the unit `beta`, which is a bool, expected a string or number attribute",
+    ),
+    (
+        "salt: trial-1",
+        "salt: layer/ranking",
+        "16:40: found the salt `layer/ranking`, which is the Layer's too, expected another: else who is in the experiment decides the Arm",
+    ),
+    (
+        "layer: ranking",
+        "layer: rankings",
+        "16:56: found the Layer `rankings`, expected one of the Layers: ranking",
+    ),
+    (
+        "layer_share: 4000",
+        "layer_share: 0",
+        "16:78: found the number 0, expected a whole number from 1 to 10000",
+    ),
+    (
+        "layer: ranking, ",
+        "",
+        "16:62: found `layer_share` alone, expected the field `layer` beside it",
+    ),
+    (
+        "stable: 9000",
+        "stable: 9001",
+        "16:91: found weights that sum to 10001, expected 1 to 10000 in sum; what is left over falls through",
+    ),
+    (
+        "stable: 9000",
+        "stable: 90.5",
+        "16:101: found the number 90.5, expected a whole number from 0 to 10000",
+    ),
+    (
+        "stable: 9000",
+        "stabel: 9000",
+        "16:101: found the Arm `stabel`, expected one of the Arms: heavy, stable",
+    ),
+    ("idempotent: true", "idempotent: yes", "17:13: found `yes`, expected true or false"),
+    (
+        "body_max: 4MiB",
+        "body_max: 4MB",
+        "19:11: found `4MB`, expected a size from 1B to 1024GiB, a whole number of B, KiB, MiB or GiB, such as 4MiB",
+    ),
+    (
+        "version: \"1\"",
+        "version: 1",
+        "23:39: found the number 1, expected a version of letters, digits, `_`, `.`, `+` and `-`, at most 64 characters, in quotes",
+    ),
+    (
+        "shard: light, validation",
+        "shard: dark, validation",
+        "23:51: found the Shard `dark`, expected one of the Shards: light",
+    ),
+    (
+        "validation: { ready: /ready }",
+        "validation: { ready: /ready, golden: g.yaml }",
+        "23:87: found the field `golden`, expected it left out: golden inferences are not supported by this build, only `ready` is",
+    ),
+    (
+        "127.0.0.1:9001",
+        "127.0.0.1",
+        "29:24: found `127.0.0.1`, expected an address as host:port, [IPv6]:port or unix:/path (needs a port from 1 to 65535, as in host:8080)",
+    ),
+    (
+        "weight: 2",
+        "weight: 1001",
+        "29:50: found the number 1001, expected a whole number from 1 to 1000",
+    ),
+    (
+        "balance: least-in-flight",
+        "balance: round-robin",
+        "30:10: found `round-robin`, expected one of: least-in-flight",
+    ),
+    (
+        "user:{unit}:country",
+        "user:country",
+        "32:63: found `user:country`, expected a key of visible ASCII with one {unit} and no other brace, such as user:{unit}:country",
+    ),
+    (
+        "balance: least-in-flight",
+        "name: light",
+        "30:1: found the field `name` again, expected each field once",
+    ),
+];
+
 #[test]
 fn each_fault_tells_where_what_and_what_instead() {
-    for (before, after, expected) in [
-        (
-            "kind: Objective",
-            "kind: Objectiv",
-            "1:7: found `Objectiv`, expected one of: Objective, Layer, Fact, Model, Shard, Allocation",
-        ),
-        (
-            "kind: Objective\n",
-            "",
-            "1:1: found an object without `kind`, expected the field `kind`, one of: Objective, Layer, Fact, Model, Shard, Allocation",
-        ),
-        (
-            "token: RECOMMEND",
-            "token: recommend",
-            "2:8: found `recommend`, expected a token of A-Z, 0-9 and _, a letter first, at most 64 characters",
-        ),
-        (
-            "default: stable\n",
-            "",
-            "1:1: found an Objective without `default`, expected the field `default`",
-        ),
-        (
-            "header:X-User-Id",
-            "cookie:x",
-            "4:20: found `cookie:x`, expected a source as header:NAME, query:NAME or body:/JSON/POINTER",
-        ),
-        ("type: number", "type: int", "6:35: found `int`, expected one of: string, number, bool"),
-        (
-            "default: false",
-            "default: 0",
-            "7:55: found the number 0, expected true or false, as the type says",
-        ),
-        (
-            "default: stable",
-            "default: stabel",
-            "8:10: found the Arm `stabel`, expected one of the Arms: heavy, stable",
-        ),
-        (
-            "model: ranker@1",
-            "model: ranker@3",
-            "10:20: found the Model `ranker@3`, expected one of the Models: ranker@1, ranker@2",
-        ),
-        (
-            "model: ranker@1",
-            "model: ranker",
-            "10:20: found `ranker`, expected a Model version as name@version",
-        ),
-        (
-            "facts: [user_country]",
-            "facts: [user_contry]",
-            "11:36: found the Fact `user_contry`, expected one of the Facts: user_country",
-        ),
-        (
-            "facts: [user_country]",
-            "facts: user_country",
-            "11:36: found `user_country`, expected a list of Fact names",
-        ),
-        (
-            "first_byte: 5s",
-            "first_byte: 5",
-            "11:76: found the number 5, expected a duration from 1ms to 24h, a whole number of ms, s, m or h, such as 250ms, in quotes",
-        ),
-        (
-            "first_byte: 5s",
-            "first_byte: 0s",
-            "11:76: found `0s`, expected a duration from 1ms to 24h, a whole number of ms, s, m or h, such as 250ms",
-        ),
-        (
-            "first_byte: 5s",
-            "first: 5s",
-            "11:64: found the field `first`, expected only fields of timeouts: body_idle, connect, first_byte, response_idle, total",
-        ),
-        (
-            "user_id in",
-            "user in",
-            "13:27: found `user`, expected an attribute of the Objective's context: age, beta, country, user_id",
-        ),
-        (
-            "arm: heavy }",
-            "arm: heavier }",
-            "13:58: found the Arm `heavier`, expected one of the Arms: heavy, stable",
-        ),
-        (
-            "name: trial",
-            "name: staff",
-            "14:11: found a second Rule `staff`, expected another name in each Rule",
-        ),
-        (
-            "age >= 18",
-            "age >= '18'",
-            "15:37: found the text literal \"18\", expected a number literal, as `age` is one",
-        ),
-        (
-            "unit: user_id",
-            "unit: user",
-            "16:25: found the unit `user`, expected one of the attributes of the context: age, beta, country, user_id",
-        ),
-        (
-            "unit: user_id",
-            "unit: beta",
-            "16:25: found the unit `beta`, which is a bool, expected a string or number attribute",
-        ),
-        (
-            "salt: trial-1",
-            "salt: layer/ranking",
-            "16:40: found the salt `layer/ranking`, which is the Layer's too, expected another: else who is in the experiment decides the Arm",
-        ),
-        (
-            "layer: ranking",
-            "layer: rankings",
-            "16:56: found the Layer `rankings`, expected one of the Layers: ranking",
-        ),
-        (
-            "layer_share: 4000",
-            "layer_share: 0",
-            "16:78: found the number 0, expected a whole number from 1 to 10000",
-        ),
-        (
-            "layer: ranking, ",
-            "",
-            "16:62: found `layer_share` alone, expected the field `layer` beside it",
-        ),
-        (
-            "stable: 9000",
-            "stable: 9001",
-            "16:91: found weights that sum to 10001, expected 1 to 10000 in sum; what is left over falls through",
-        ),
-        (
-            "stable: 9000",
-            "stable: 90.5",
-            "16:101: found the number 90.5, expected a whole number from 0 to 10000",
-        ),
-        (
-            "stable: 9000",
-            "stabel: 9000",
-            "16:101: found the Arm `stabel`, expected one of the Arms: heavy, stable",
-        ),
-        ("idempotent: true", "idempotent: yes", "17:13: found `yes`, expected true or false"),
-        (
-            "body_max: 4MiB",
-            "body_max: 4MB",
-            "19:11: found `4MB`, expected a size from 1B to 1024GiB, a whole number of B, KiB, MiB or GiB, such as 4MiB",
-        ),
-        (
-            "version: \"1\"",
-            "version: 1",
-            "23:39: found the number 1, expected a version of letters, digits, `_`, `.`, `+` and `-`, at most 64 characters, in quotes",
-        ),
-        (
-            "shard: light, validation",
-            "shard: dark, validation",
-            "23:51: found the Shard `dark`, expected one of the Shards: light",
-        ),
-        (
-            "validation: { ready: /ready }",
-            "validation: { ready: /ready, golden: g.yaml }",
-            "23:87: found the field `golden`, expected it left out: golden inferences are not supported by this build, only `ready` is",
-        ),
-        (
-            "127.0.0.1:9001",
-            "127.0.0.1",
-            "29:24: found `127.0.0.1`, expected an address as host:port, [IPv6]:port or unix:/path (needs a port from 1 to 65535, as in host:8080)",
-        ),
-        (
-            "weight: 2",
-            "weight: 1001",
-            "29:50: found the number 1001, expected a whole number from 1 to 1000",
-        ),
-        (
-            "balance: least-in-flight",
-            "balance: round-robin",
-            "30:10: found `round-robin`, expected one of: least-in-flight",
-        ),
-        (
-            "user:{unit}:country",
-            "user:country",
-            "32:63: found `user:country`, expected a key of visible ASCII with one {unit} and no other brace, such as user:{unit}:country",
-        ),
-        (
-            "balance: least-in-flight",
-            "name: light",
-            "30:1: found the field `name` again, expected each field once",
-        ),
-    ] {
+    for (before, after, expected) in FAULTS {
         let faults = faults_with(before, after);
         let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(told, [format!("rules.yaml:{expected}")], "{before} -> {after}");

@@ -388,6 +388,7 @@ impl StubState {
         }
     }
 
+    #[expect(clippy::panic, reason = "a stub is a part of its test")]
     fn answer(&self, frame: &Frame<'_>, prepared: &mut Option<SnapshotId>) -> Option<Vec<u8>> {
         let note = |order: String| self.orders.lock().expect("unpoisoned").push(order);
         let answer = match frame {
