@@ -1,0 +1,256 @@
+//! From objects and their Slots to the Definition that a Snapshot is built from.
+
+use switchboard_shared::{
+    definition::{self, Definition},
+    snapshot,
+};
+
+use super::{
+    allocate::{Allocations, ExperimentKey},
+    documents::Documents,
+    expression,
+    fault::{FaultKind, Place, RuleFault},
+    object::{
+        Arm, Attribute, Experiment, Fact, Kind, Objective, Outcome, Rule, Scalar, Timeouts,
+        ValueKind,
+    },
+    set::RuleSet,
+};
+
+/// Writes the Definition for the routers of `group`. `documents` tells where new objects stand.
+///
+/// # Errors
+/// What the Snapshot's own semantic check refuses. The rules' checks come first and say more, so
+/// this is about limits that several objects reach together.
+pub(super) fn compile(
+    set: &RuleSet,
+    allocations: &Allocations,
+    group: &str,
+    documents: &Documents,
+) -> Result<Definition, Vec<RuleFault>> {
+    let mut faults = Vec::new();
+    let objectives = set
+        .objectives
+        .values()
+        .filter_map(|one| objective(one, allocations, documents, &mut faults))
+        .collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let layers = set
+        .layers
+        .values()
+        .map(|layer| definition::Layer { name: layer.name.clone(), salt: layer.salt.clone() });
+    let models = set.models.values().map(|model| definition::ModelVersion {
+        name: model.name.clone(),
+        version: model.version.clone(),
+        shard: model.shard.clone(),
+        served_name: model.served_name.clone().unwrap_or_else(|| model.name.clone()),
+        path: model.path.clone(),
+    });
+    let shards = set.shards.values().map(|shard| definition::Shard {
+        name: shard.name.clone(),
+        endpoints: shard
+            .endpoints
+            .iter()
+            .map(|endpoint| definition::Endpoint {
+                address: endpoint.address.clone(),
+                weight: endpoint.weight,
+            })
+            .collect(),
+        balance: definition::Balance::LeastInFlight,
+    });
+    let definition = Definition {
+        group: group.to_owned(),
+        not_before_unix_ms: None,
+        expires_unix_ms: None,
+        objectives,
+        layers: layers.collect(),
+        models: models.collect(),
+        shards: shards.collect(),
+        facts: set.facts.values().map(fact).collect(),
+    };
+    match snapshot::check(&definition) {
+        Ok(()) => Ok(definition),
+        Err(error) => Err(vec![refused(&error, documents)]),
+    }
+}
+
+/// The Snapshot's semantic check names the object, and so leads back to the file.
+fn refused(error: &snapshot::BuildError, documents: &Documents) -> RuleFault {
+    let place = match error {
+        snapshot::BuildError::Check(check) => place_of(&check.place, documents),
+        snapshot::BuildError::TooLarge { .. } | snapshot::BuildError::Archive(_) => None,
+    };
+    let place = place.unwrap_or_else(|| Place { file: "snapshot".to_owned(), line: 0, column: 0 });
+    let mut found = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        found = format!("{found}: {cause}");
+        source = cause.source();
+    }
+    let expected = "what a Snapshot can hold".to_owned();
+    RuleFault { place, kind: FaultKind::Limit, found, expected }
+}
+
+fn place_of(place: &snapshot::Place, documents: &Documents) -> Option<Place> {
+    let kind = match place.object {
+        snapshot::Object::Snapshot => return None,
+        snapshot::Object::Objective => Kind::Objective,
+        snapshot::Object::Layer => Kind::Layer,
+        snapshot::Object::Model => Kind::Model,
+        snapshot::Object::Shard => Kind::Shard,
+        snapshot::Object::Fact => Kind::Fact,
+    };
+    Some(documents.place(kind, &place.name, &[]))
+}
+
+fn objective(
+    objective: &Objective,
+    allocations: &Allocations,
+    documents: &Documents,
+    faults: &mut Vec<RuleFault>,
+) -> Option<definition::Objective> {
+    let mut rules = Vec::with_capacity(objective.rules.len());
+    for (number, one) in objective.rules.iter().enumerate() {
+        match rule(objective, one, allocations) {
+            Ok(rule) => rules.push(rule),
+            Err(expressions) => {
+                let path = ["rules", &number.to_string(), "when"];
+                let place = documents.place(Kind::Objective, &objective.token, &path);
+                faults.extend(expressions.into_iter().map(|fault| RuleFault {
+                    place: place.clone(),
+                    kind: FaultKind::Expression,
+                    found: fault.found,
+                    expected: fault.expected,
+                }));
+            }
+        }
+    }
+    if rules.len() < objective.rules.len() {
+        return None;
+    }
+    Some(definition::Objective {
+        token: objective.token.clone(),
+        context: objective.context.iter().map(attribute).collect(),
+        default_arm: objective.default.clone(),
+        arms: objective.arms.iter().map(arm).collect(),
+        rules,
+        idempotent: objective.idempotent,
+        timeouts: timeouts(objective.timeouts),
+        body_bytes_max: objective.body_bytes_max,
+    })
+}
+
+fn attribute((name, attribute): (&String, &Attribute)) -> definition::Attribute {
+    definition::Attribute {
+        name: name.clone(),
+        source: source(&attribute.from),
+        kind: value_kind(attribute.kind),
+        default: attribute.default.as_ref().map(value),
+    }
+}
+
+/// `from` was checked when it was decoded; the Snapshot's check reads the name again.
+fn source(from: &str) -> definition::Source {
+    match from.split_once(':') {
+        Some(("header", name)) => definition::Source::Header(name.to_owned()),
+        Some(("query", name)) => definition::Source::Query(name.to_owned()),
+        Some((_, rest)) => definition::Source::Body(rest.to_owned()),
+        None => definition::Source::Body(from.to_owned()),
+    }
+}
+
+fn arm((name, arm): (&String, &Arm)) -> definition::Arm {
+    definition::Arm {
+        name: name.clone(),
+        model: arm.model.clone(),
+        facts: arm.facts.iter().cloned().collect(),
+        timeouts: timeouts(arm.timeouts),
+    }
+}
+
+fn rule(
+    objective: &Objective,
+    rule: &Rule,
+    allocations: &Allocations,
+) -> Result<definition::Rule, Vec<expression::ExpressionFault>> {
+    let when = match &rule.when {
+        Some(when) => Some(expression::compile(when, &objective.context)?),
+        None => None,
+    };
+    let then = match &rule.then {
+        Outcome::Arm(arm) => definition::Outcome::Arm(arm.clone()),
+        Outcome::Experiment(one) => {
+            let (objective, rule) = (objective.token.clone(), rule.name.clone());
+            let key = ExperimentKey { objective, rule };
+            definition::Outcome::Experiment(experiment(&key, one, allocations))
+        }
+    };
+    Ok(definition::Rule { name: rule.name.clone(), when, then })
+}
+
+fn experiment(
+    key: &ExperimentKey,
+    experiment: &Experiment,
+    allocations: &Allocations,
+) -> definition::Experiment {
+    let layer = experiment.layer.as_ref().map(|share| definition::LayerShare {
+        layer: share.name.clone(),
+        slots: allocations
+            .layers
+            .get(&share.name)
+            .map(|owners| owners.experiments.ranges(&key.to_string()).to_vec())
+            .unwrap_or_default(),
+    });
+    // An Arm of weight 0 owns nothing and is not in the split.
+    let split = allocations.experiments.get(key).map(|slots| {
+        let share = |(arm, slots): (&str, &[_])| definition::ArmShare {
+            arm: arm.to_owned(),
+            slots: slots.to_vec(),
+        };
+        slots.arms.owners().map(share).collect()
+    });
+    definition::Experiment {
+        unit: experiment.unit.clone(),
+        salt: experiment.salt.clone(),
+        layer,
+        split: split.unwrap_or_default(),
+    }
+}
+
+fn fact(fact: &Fact) -> definition::Fact {
+    definition::Fact {
+        name: fact.name.clone(),
+        kind: value_kind(fact.kind),
+        key: fact.redis.key.clone(),
+        hash_field: fact.redis.field.clone(),
+        default: fact.default.as_ref().map(value),
+    }
+}
+
+fn value_kind(kind: ValueKind) -> definition::ValueKind {
+    match kind {
+        ValueKind::String => definition::ValueKind::Text,
+        ValueKind::Number => definition::ValueKind::Number,
+        ValueKind::Bool => definition::ValueKind::Boolean,
+    }
+}
+
+fn value(scalar: &Scalar) -> definition::Value {
+    match scalar {
+        Scalar::String(text) => definition::Value::Text(text.clone()),
+        Scalar::Number(number) => definition::Value::Number(*number),
+        Scalar::Bool(boolean) => definition::Value::Boolean(*boolean),
+    }
+}
+
+fn timeouts(timeouts: Timeouts) -> definition::Timeouts {
+    definition::Timeouts {
+        body_idle_ms: timeouts.body_idle,
+        connect_ms: timeouts.connect,
+        first_byte_ms: timeouts.first_byte,
+        response_idle_ms: timeouts.response_idle,
+        total_ms: timeouts.total,
+    }
+}

@@ -1,0 +1,407 @@
+//! The objects that rule files hold, in the canonical form that the registry stores.
+//!
+//! Maps are sorted by name, so that re-ordering a file changes no digest; durations are whole
+//! milliseconds and sizes whole bytes. `None` means "not written": defaults that another object
+//! decides are filled in by [`crate::rules::compile`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::slots::SlotSet;
+
+/// Which kind of object a document holds.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub enum Kind {
+    /// A business goal with its Context, Arms and Rules.
+    Objective,
+    /// Mutual exclusion among Experiments.
+    Layer,
+    /// A looked-up value.
+    Fact,
+    /// A Model version.
+    Model,
+    /// A serving cluster.
+    Shard,
+    /// Explicit Slot ownership of one Experiment, as `export` prints it.
+    Allocation,
+}
+
+impl Kind {
+    /// Each kind that a document may have, in the order that `export` prints them.
+    pub const ALL: [Self; 6] =
+        [Self::Objective, Self::Layer, Self::Fact, Self::Model, Self::Shard, Self::Allocation];
+
+    /// The word in a document's `kind` field.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Objective => "Objective",
+            Self::Layer => "Layer",
+            Self::Fact => "Fact",
+            Self::Model => "Model",
+            Self::Shard => "Shard",
+            Self::Allocation => "Allocation",
+        }
+    }
+
+    /// Reads the word in a document's `kind` field.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.word())
+    }
+}
+
+/// One document's content.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// See [`Kind::Objective`].
+    Objective(Objective),
+    /// See [`Kind::Layer`].
+    Layer(Layer),
+    /// See [`Kind::Fact`].
+    Fact(Fact),
+    /// See [`Kind::Model`].
+    Model(Model),
+    /// See [`Kind::Shard`].
+    Shard(Shard),
+    /// See [`Kind::Allocation`].
+    Allocation(Allocation),
+}
+
+impl Object {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Objective(_) => Kind::Objective,
+            Self::Layer(_) => Kind::Layer,
+            Self::Fact(_) => Kind::Fact,
+            Self::Model(_) => Kind::Model,
+            Self::Shard(_) => Kind::Shard,
+            Self::Allocation(_) => Kind::Allocation,
+        }
+    }
+
+    /// What it is called, unique within its kind: `feed-ranker@2` for a Model version.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Objective(objective) => objective.token.clone(),
+            Self::Layer(layer) => layer.name.clone(),
+            Self::Fact(fact) => fact.name.clone(),
+            Self::Model(model) => model.reference(),
+            Self::Shard(shard) => shard.name.clone(),
+            Self::Allocation(allocation) => format!("{}/{}", allocation.objective, allocation.rule),
+        }
+    }
+}
+
+/// A business goal that clients may name.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Objective {
+    /// `[A-Z][A-Z0-9_]{0,63}`.
+    pub token: String,
+    /// Typed attributes by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, Attribute>,
+    /// Name of the default Arm.
+    pub default: String,
+    /// Arms by name.
+    pub arms: BTreeMap<String, Arm>,
+    /// Tried in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    /// Whether a request may be sent again after an endpoint may have begun it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idempotent: bool,
+    /// Overrides of the router's clocks.
+    #[serde(default, skip_serializing_if = "Timeouts::is_empty")]
+    pub timeouts: Timeouts,
+    /// Largest request body in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_bytes_max: Option<u64>,
+}
+
+impl Objective {
+    /// Its Experiments, in the order of its Rules.
+    pub fn experiments(&self) -> impl Iterator<Item = (&Rule, &Experiment)> {
+        self.rules.iter().filter_map(|rule| match &rule.then {
+            Outcome::Experiment(experiment) => Some((rule, experiment)),
+            Outcome::Arm(_) => None,
+        })
+    }
+}
+
+/// One typed attribute of the Context.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attribute {
+    /// `header:NAME` (lower case), `query:NAME` or `body:/JSON/POINTER`.
+    pub from: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: ValueKind,
+    /// Used where the request does not carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Scalar>,
+}
+
+/// The type of an attribute or a Fact.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueKind {
+    /// UTF-8 text.
+    String,
+    /// A finite IEEE 754 double.
+    Number,
+    /// `true` or `false`.
+    Bool,
+}
+
+impl ValueKind {
+    /// The word in a `type` field.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Bool => "bool",
+        }
+    }
+}
+
+/// A typed value as JSON and YAML write it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A finite number.
+    Number(f64),
+    /// Text.
+    String(String),
+}
+
+impl Scalar {
+    /// Its type.
+    #[must_use]
+    pub const fn kind(&self) -> ValueKind {
+        match self {
+            Self::Bool(_) => ValueKind::Bool,
+            Self::Number(_) => ValueKind::Number,
+            Self::String(_) => ValueKind::String,
+        }
+    }
+}
+
+/// One way to answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// `name@version` of a Model.
+    pub model: String,
+    /// Names of Facts.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub facts: BTreeSet<String>,
+    /// Overrides of the Objective's clocks.
+    #[serde(default, skip_serializing_if = "Timeouts::is_empty")]
+    pub timeouts: Timeouts,
+}
+
+/// One step of the decision.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Rule {
+    /// Unique within its Objective.
+    pub name: String,
+    /// A condition in CEL; `None`: always holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// What happens where it holds.
+    #[serde(flatten)]
+    pub then: Outcome,
+}
+
+/// What a Rule leads to.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The named Arm.
+    Arm(String),
+    /// A split among Arms.
+    Experiment(Experiment),
+}
+
+/// A split of Slots among Arms.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name of the bucketed attribute.
+    pub unit: String,
+    /// Seed of the Slots.
+    pub salt: String,
+    /// Where it lives, if it excludes others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<LayerShare>,
+    /// Slots out of 10 000 by Arm; what is left over falls through.
+    pub split: BTreeMap<String, u16>,
+}
+
+/// An Experiment's part of its Layer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerShare {
+    /// Name of the Layer.
+    pub name: String,
+    /// How many of the Layer's 10 000 Slots the Experiment owns.
+    pub share: u16,
+}
+
+/// Experiments that exclude each other.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// Unique name.
+    pub name: String,
+    /// Seed of its Slots; `layer/NAME` where the file does not say.
+    pub salt: String,
+}
+
+/// A looked-up value.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact {
+    /// Unique name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: ValueKind,
+    /// Where the cache tier keeps it.
+    pub redis: RedisKey,
+    /// Stands in where the cache has none; `None`: required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Scalar>,
+}
+
+/// Where the cache tier keeps a Fact.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedisKey {
+    /// Key template that contains `{unit}`.
+    pub key: String,
+    /// Field of a hash under that key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+/// A Model version.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Name without version.
+    pub name: String,
+    /// Version text.
+    pub version: String,
+    /// Name of the Shard that serves it.
+    pub shard: String,
+    /// Written into a body's `model` member; `None`: the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_name: Option<String>,
+    /// Replaces the request's path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Path that answers 2xx once the model can serve; `None`: a connection is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
+}
+
+impl Model {
+    /// `name@version`, as Arms refer to it.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+}
+
+/// A serving cluster.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shard {
+    /// Unique name.
+    pub name: String,
+    /// Its addresses with weights.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// One address of a Shard.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// `host:port`, `[IPv6]:port` or `unix:/path`.
+    pub address: String,
+    /// Relative share of requests, `1..=1000`.
+    pub weight: u16,
+}
+
+/// Clocks in whole milliseconds.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timeouts {
+    /// Longest gap between two pieces of the request body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_idle: Option<u32>,
+    /// Connecting to one endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<u32>,
+    /// From the request's last byte to the response's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<u32>,
+    /// Longest gap between two pieces of the response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_idle: Option<u32>,
+    /// From the head to the response's last byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u32>,
+}
+
+impl Timeouts {
+    /// Whether no clock is overridden.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Explicit Slot ownership of one Experiment.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allocation {
+    /// Token of the Objective.
+    pub objective: String,
+    /// Name of the Rule.
+    pub rule: String,
+    /// The Experiment's salt; another salt makes the Slots meaningless.
+    pub salt: String,
+    /// Its Slots of the Layer, if it lives in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<LayerSlots>,
+    /// Slots by Arm.
+    pub split: BTreeMap<String, SlotSet>,
+}
+
+/// The Slots of a Layer that one Experiment owns.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerSlots {
+    /// The Layer's salt.
+    pub salt: String,
+    /// Slots of that salt.
+    pub slots: SlotSet,
+}

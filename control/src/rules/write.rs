@@ -1,0 +1,251 @@
+//! Objects back to YAML, as a person would write them: `export`.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use switchboard_shared::slot::Slot;
+
+use super::object::{
+    Allocation, Arm, Attribute, Experiment, Fact, Layer, Model, Object, Objective, Outcome, Rule,
+    Scalar, Shard, Timeouts,
+};
+
+/// Why objects cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {kind} `{name}` as YAML")]
+pub struct WriteError {
+    kind: &'static str,
+    name: String,
+    #[source]
+    source: serde_saphyr::SerializeError,
+}
+
+/// One document per object, in the given order. Read again, they give the same objects.
+///
+/// # Errors
+/// A text that YAML cannot hold; names and salts that were read from YAML are none.
+pub fn write<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Result<String, WriteError> {
+    let mut text = String::new();
+    for object in objects {
+        if !text.is_empty() {
+            text.push_str("---\n");
+        }
+        let fields = Field::Map(
+            [vec![("kind".into(), object.kind().word().into())], fields(object)].concat(),
+        );
+        let document = serde_saphyr::to_string(&fields).map_err(|source| WriteError {
+            kind: object.kind().word(),
+            name: object.name(),
+            source,
+        })?;
+        text.push_str(&document);
+    }
+    Ok(text)
+}
+
+/// A value whose fields keep their order.
+#[derive(Clone)]
+enum Field {
+    Text(String),
+    Whole(u16),
+    Number(f64),
+    Boolean(bool),
+    List(Vec<Self>),
+    Map(Fields),
+}
+
+type Fields = Vec<(String, Field)>;
+
+impl Serialize for Field {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Whole(number) => serializer.serialize_u16(*number),
+            Self::Number(number) => serializer.serialize_f64(*number),
+            Self::Boolean(boolean) => serializer.serialize_bool(*boolean),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Map(fields) => {
+                let mut map = serializer.serialize_map(Some(fields.len()))?;
+                for (name, value) in fields {
+                    map.serialize_entry(name, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl From<&str> for Field {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Field {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&Scalar> for Field {
+    fn from(scalar: &Scalar) -> Self {
+        match scalar {
+            Scalar::Bool(boolean) => Self::Boolean(*boolean),
+            Scalar::Number(number) => Self::Number(*number),
+            Scalar::String(text) => text.as_str().into(),
+        }
+    }
+}
+
+fn field(name: &str, value: impl Into<Field>) -> (String, Field) {
+    (name.to_owned(), value.into())
+}
+
+fn fields(object: &Object) -> Fields {
+    match object {
+        Object::Objective(objective) => objective_fields(objective),
+        Object::Layer(layer) => layer_fields(layer),
+        Object::Fact(fact) => fact_fields(fact),
+        Object::Model(model) => model_fields(model),
+        Object::Shard(shard) => shard_fields(shard),
+        Object::Allocation(allocation) => allocation_fields(allocation),
+    }
+}
+
+fn objective_fields(objective: &Objective) -> Fields {
+    let mut fields = vec![field("token", objective.token.as_str())];
+    if !objective.context.is_empty() {
+        let context = objective.context.iter().map(|(name, one)| field(name, attribute(one)));
+        fields.push(("context".to_owned(), Field::Map(context.collect())));
+    }
+    fields.push(field("default", objective.default.as_str()));
+    let arms = objective.arms.iter().map(|(name, one)| field(name, arm(one)));
+    fields.push(("arms".to_owned(), Field::Map(arms.collect())));
+    if !objective.rules.is_empty() {
+        let rules = objective.rules.iter().map(rule);
+        fields.push(("rules".to_owned(), Field::List(rules.collect())));
+    }
+    if objective.idempotent {
+        fields.push(field("idempotent", Field::Boolean(true)));
+    }
+    fields.extend(timeouts(objective.timeouts));
+    fields.extend(objective.body_bytes_max.map(|bytes| field("body_max", format!("{bytes}B"))));
+    fields
+}
+
+fn attribute(attribute: &Attribute) -> Field {
+    let mut fields =
+        vec![field("from", attribute.from.as_str()), field("type", attribute.kind.word())];
+    fields.extend(attribute.default.as_ref().map(|default| field("default", default)));
+    Field::Map(fields)
+}
+
+fn arm(arm: &Arm) -> Field {
+    let mut fields = vec![field("model", arm.model.as_str())];
+    if !arm.facts.is_empty() {
+        let facts = arm.facts.iter().map(|fact| fact.as_str().into());
+        fields.push(("facts".to_owned(), Field::List(facts.collect())));
+    }
+    fields.extend(timeouts(arm.timeouts));
+    Field::Map(fields)
+}
+
+fn rule(rule: &Rule) -> Field {
+    let mut fields = vec![field("name", rule.name.as_str())];
+    fields.extend(rule.when.as_ref().map(|when| field("when", when.as_str())));
+    fields.push(match &rule.then {
+        Outcome::Arm(arm) => field("arm", arm.as_str()),
+        Outcome::Experiment(one) => field("experiment", experiment(one)),
+    });
+    Field::Map(fields)
+}
+
+fn experiment(experiment: &Experiment) -> Field {
+    let mut fields =
+        vec![field("unit", experiment.unit.as_str()), field("salt", experiment.salt.as_str())];
+    if let Some(share) = &experiment.layer {
+        fields.push(field("layer", share.name.as_str()));
+        if share.share != Slot::COUNT {
+            fields.push(field("layer_share", Field::Whole(share.share)));
+        }
+    }
+    let split = experiment.split.iter().map(|(arm, weight)| field(arm, Field::Whole(*weight)));
+    fields.push(("split".to_owned(), Field::Map(split.collect())));
+    Field::Map(fields)
+}
+
+fn layer_fields(layer: &Layer) -> Fields {
+    vec![field("name", layer.name.as_str()), field("salt", layer.salt.as_str())]
+}
+
+fn fact_fields(fact: &Fact) -> Fields {
+    let mut redis = vec![field("key", fact.redis.key.as_str())];
+    redis.extend(fact.redis.field.as_ref().map(|name| field("field", name.as_str())));
+    let mut fields = vec![
+        field("name", fact.name.as_str()),
+        field("type", fact.kind.word()),
+        field("redis", Field::Map(redis)),
+    ];
+    fields.extend(fact.default.as_ref().map(|default| field("default", default)));
+    fields
+}
+
+fn model_fields(model: &Model) -> Fields {
+    let mut fields = vec![
+        field("name", model.name.as_str()),
+        field("version", model.version.as_str()),
+        field("shard", model.shard.as_str()),
+    ];
+    fields.extend(model.served_name.as_ref().map(|name| field("served_name", name.as_str())));
+    fields.extend(model.path.as_ref().map(|path| field("path", path.as_str())));
+    fields.extend(
+        model
+            .ready
+            .as_ref()
+            .map(|ready| field("validation", Field::Map(vec![field("ready", ready.as_str())]))),
+    );
+    fields
+}
+
+fn shard_fields(shard: &Shard) -> Fields {
+    let endpoints = shard.endpoints.iter().map(|endpoint| {
+        let weight = field("weight", Field::Whole(endpoint.weight));
+        Field::Map(vec![field("address", endpoint.address.as_str()), weight])
+    });
+    vec![
+        field("name", shard.name.as_str()),
+        ("endpoints".to_owned(), Field::List(endpoints.collect())),
+        field("balance", "least-in-flight"),
+    ]
+}
+
+fn allocation_fields(allocation: &Allocation) -> Fields {
+    let ranges = |slots: &super::SlotSet| Field::List(slots.texts().map(Field::from).collect());
+    let mut fields = vec![
+        field("objective", allocation.objective.as_str()),
+        field("rule", allocation.rule.as_str()),
+        field("salt", allocation.salt.as_str()),
+    ];
+    fields.extend(allocation.layer.as_ref().map(|layer| {
+        let slots = field("slots", ranges(&layer.slots));
+        field("layer", Field::Map(vec![field("salt", layer.salt.as_str()), slots]))
+    }));
+    let split = allocation.split.iter().map(|(arm, slots)| field(arm, ranges(slots)));
+    fields.push(("split".to_owned(), Field::Map(split.collect())));
+    fields
+}
+
+fn timeouts(timeouts: Timeouts) -> Option<(String, Field)> {
+    if timeouts.is_empty() {
+        return None;
+    }
+    let clocks = [
+        ("body_idle", timeouts.body_idle),
+        ("connect", timeouts.connect),
+        ("first_byte", timeouts.first_byte),
+        ("response_idle", timeouts.response_idle),
+        ("total", timeouts.total),
+    ];
+    let clocks = clocks
+        .into_iter()
+        .filter_map(|(name, clock)| clock.map(|clock| field(name, format!("{clock}ms"))));
+    Some(("timeouts".to_owned(), Field::Map(clocks.collect())))
+}

@@ -1,0 +1,11 @@
+//! Behaviour of the control plane, from outside: one binary, a file per subject.
+
+mod allocation;
+mod api;
+mod changes;
+mod crash;
+mod export;
+mod routers;
+mod rules;
+mod schema;
+mod stage;
