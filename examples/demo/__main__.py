@@ -12,7 +12,6 @@ Needs nothing but Python's standard library and the built binaries (`make build`
 import argparse
 import contextlib
 import math
-import re
 import shutil
 import signal
 import sys
@@ -20,14 +19,20 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from control import Control
 from programs import Programs, free_port, wait_until
-from router import Router
 from screen import BrokenError, Screen
 from traffic import CHAT, FEED, Traffic, ask_all
 
+from control import Control
+from router import Router
+
 EXAMPLES = Path(__file__).resolve().parents[1]
-SERVERS = {"serving-a": (19101, "lognormal:2ms,0.3"), "serving-b": (19102, "lognormal:4ms,0.3"), "serving-c": (19103, "lognormal:3ms,0.3")}
+# By Shard: the port that examples/rules/placement.yaml has, and how long the server thinks.
+SERVERS = {
+    "serving-a": (19101, "lognormal:2ms,0.3"),
+    "serving-b": (19102, "lognormal:4ms,0.3"),
+    "serving-c": (19103, "lognormal:3ms,0.3"),
+}
 SPLITS = {
     FEED: {"stable": 0.90, "heavy": 0.09, "candidate": 0.01},
     CHAT: {"small": 0.50, "large": 0.50},
@@ -98,8 +103,7 @@ class Demo:
         child = self.programs.start(
             name, "switchboard-loadtest", "upstream", listen, f"--name={name}", f"--latency={latency}"
         )
-        listens = wait_until(lambda: "listening on" in child.log_tail() or not child.is_running())
-        self.screen.require(listens and child.is_running(), f"{name} listens", child)
+        self.screen.require(wait_until(lambda: "listening on" in child.log_tail(), child), f"{name} listens", child)
         return child
 
     def apply_the_rules(self):
@@ -174,7 +178,7 @@ class Demo:
             self.models[name].kill()
         self.screen.claim(
             not traffic.answers.failures,
-            f"{traffic.answers.count} requests around the kill, {len(traffic.answers.failures)} failed for their client",
+            f"{traffic.answers.count} requests around the kill, {len(traffic.answers.failures)} failed for a client",
         )
         answers = ask_all(self.programs, self.router.port, FEED, self.users, self.folder)
         self.table({FEED: (answers, None)})
@@ -195,7 +199,7 @@ class Demo:
     def roll_back(self, version, before):
         self.screen.step("Roll back")
         newer = self.control.rollback(version)
-        self.screen.claim(newer > version, f"version {newer} has the content of version {version}: versions never go back")
+        self.screen.claim(newer > version, f"version {newer} has the content of version {version}: none ever goes back")
         answers = ask_all(self.programs, self.router.port, FEED, self.users, self.folder)
         self.screen.claim(answers.arm_of == before, f"all {self.users} users are back in their first Arms")
 
@@ -219,7 +223,7 @@ class Demo:
     def endless_traffic(self):
         """Traffic before, during and after the block, whose `answers` are there when it has ended."""
         traffic = Traffic(self.programs, self.router.port, FEED, self.users, self.folder, endless=True)
-        wait_until(lambda: traffic.has_recorded())
+        wait_until(lambda: traffic.recorded_bytes() > 0)
         try:
             yield traffic
             enough = traffic.recorded_bytes() + 100_000  # some hundred answers more

@@ -73,6 +73,12 @@ class Child:
         with open(self._log, errors="replace") as log:
             return log.read()[-2000:]
 
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def wait(self):
+        return self._process.wait(SAFETY_SECONDS)
+
     def kill(self):
         """As a crash would."""
         self._process.kill()
@@ -90,12 +96,14 @@ class Child:
         return False
 
 
-def wait_until(condition):
-    """Whether `condition` became true."""
+def wait_until(condition, child=None):
+    """Whether `condition` became true; pointless once `child` has ended."""
     deadline = time.monotonic() + SAFETY_SECONDS
     while time.monotonic() < deadline:
         if condition():
             return True
+        if child is not None and not child.is_running():
+            return False
         time.sleep(0.02)
     return False
 

@@ -43,6 +43,12 @@ class Screen:
         if essential:
             raise BrokenError(text)
 
+    def require(self, holds, text, child):
+        """Says nothing where `text` is true; else ends the demo with the last lines of a program's log."""
+        if not holds:
+            self.note(child.log_tail())
+            self.claim(False, text, essential=True)
+
     def table(self, head, rows):
         """Text to the left, numbers (anything that has a digit in its last row) to the right."""
         rows = [[str(cell) for cell in row] for row in rows]

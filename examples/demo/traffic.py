@@ -57,7 +57,8 @@ class Traffic:
 
     def __init__(self, programs, port, objective, users, folder, endless=False):
         path, how = _REQUESTS[objective]
-        self._record = folder / f"answers-{len(list(folder.glob('answers-*')))}.jsonl"
+        self.answers = None
+        self._record = folder / f"answers-{len(list(folder.glob('*.jsonl')))}.jsonl"
         self._child = programs.start(
             self._record.stem,
             "switchboard-loadtest",
@@ -70,12 +71,16 @@ class Traffic:
             *how,
         )
 
+    def recorded_bytes(self):
+        return self._record.stat().st_size if self._record.exists() else 0
+
     def finish(self, stop=False):
         """All answers; with `stop`, ends endless traffic first."""
         if stop:
             self._child.signal(signal.SIGINT)
         self._child.wait()
-        return Answers(self._record.read_text().splitlines())
+        self.answers = Answers(self._record.read_text().splitlines())
+        return self.answers
 
 
 def ask_all(programs, port, objective, users, folder):

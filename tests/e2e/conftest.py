@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from harness.stack import Stack
 
 

@@ -11,10 +11,7 @@ ACTIVATIONS = 1_000
 
 def test_1000_activations_under_load_fail_no_request(stack: Stack, show):
     upstream = stack.start_upstream("only")
-    contents = [
-        [*rules.one_model("STEADY", upstream.address), rules.objective(f"TOGGLE_{name}", {"only": "steady@1"}, "only")]
-        for name in ("A", "B")
-    ]
+    contents = [rules.one_model("STEADY", upstream.address, body_max=size) for size in ("1MiB", "2MiB")]
     first = stack.apply(contents[0])
 
     begun = time.monotonic()

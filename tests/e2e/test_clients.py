@@ -7,7 +7,6 @@ import httpx
 import openai
 import pytest
 import requests
-
 from harness import rules
 from harness.stack import Stack
 from harness.upstream import Upstream
@@ -106,4 +105,4 @@ def test_the_openai_client_streams_tokens(client):
 def test_the_openai_client_reports_an_unknown_objective(client):
     with pytest.raises(openai.NotFoundError) as caught:
         client.chat.completions.create(model="objective/NO_SUCH_GOAL", messages=MESSAGES)
-    assert "NO_SUCH_GOAL" in str(caught.value)
+    assert "NO_SUCH_GOAL" in caught.value.response.json()["detail"]

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import bucketing
 import pytest
 import requests
-
-import bucketing
 from harness import mlserver, rules
 from harness.mlserver import MLServer
 from harness.stack import Stack
@@ -58,7 +57,9 @@ def test_500_digits_through_the_router_equal_those_asked_directly(stack: Stack, 
         [
             *(rules.shard(f"digits-{name}", server.address) for name, server in servers.items()),
             *(
-                rules.model(f"digits@{name}", f"digits-{name}", ready="/v2/health/ready", path=infer_path)
+                rules.model(
+                    f"digits@{name}", f"digits-{name}", validation={"ready": "/v2/health/ready"}, path=infer_path
+                )
                 for name in servers
             ),
             rules.objective(

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 import requests
-
 from harness import rules
 from harness.raw import RawConnection
 from harness.scripted import Delivery, ScriptedModel, response
@@ -61,7 +60,7 @@ def test_with_every_endpoint_down_the_answer_is_503_with_retry_after(stack: Stac
         upstream.kill()
     headers = {"x-switchboard-objective": "ALL_DOWN", "x-user-id": "u1"}
     answer = requests.post(f"{stack.router.url}/x", b"{}", headers=headers, timeout=30)
-    assert answer.status_code == 503
+    assert answer.status_code == 503, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert int(answer.headers["retry-after"]) >= 1
 

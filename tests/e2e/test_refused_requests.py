@@ -2,13 +2,12 @@
 
 import pytest
 import requests
-
 from harness import rules
 from harness.raw import RawConnection
 from harness.scripted import ScriptedModel, response
 from harness.stack import Stack
 
-BODY_BYTES_MAX = 10_000
+BODY_BYTES_MAX = 10 * 1024
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def _applied(stack: Stack, model: ScriptedModel) -> None:
     from_body = {"user_id": {"from": "body:/user", "type": "string"}}
     stack.apply(
         [
-            *rules.one_model("KNOWN", model.address, body_bytes_max=BODY_BYTES_MAX),
+            *rules.one_model("KNOWN", model.address, body_max="10KiB"),
             rules.objective("NEEDS_BODY", {"only": "known@1"}, "only", context=from_body),
         ]
     )

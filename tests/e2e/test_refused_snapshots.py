@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pytest
 import requests
-
 from harness import rules
 from harness.push import PREPARE, PushConnection
 from harness.router import Router
@@ -56,6 +55,7 @@ class Victim:
 def victim(stack: Stack) -> Iterator[Victim]:
     with ScriptedModel(lambda _: response(b"{}")) as model:
         split = rules.split_rule({"only": 5000}, salt="some-salt")
+        stack.apply(rules.one_model(OBJECTIVE, model.address))
         version = stack.apply(rules.one_model(OBJECTIVE, model.address, rules=[split]))
         original = stack.control.snapshot_file(version)
         stack.control.stop()

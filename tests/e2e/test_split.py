@@ -3,9 +3,8 @@
 import math
 from collections import Counter
 
-import pytest
-
 import bucketing
+import pytest
 from harness import rules
 from harness.stack import Stack
 from harness.traffic import arms_of, ask_for_users

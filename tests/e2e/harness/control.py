@@ -1,5 +1,6 @@
 """switchboard-control as a child process: keys, the HTTP API, the command line."""
 
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -52,8 +53,8 @@ class Control:
         self.log = folder / "log"
         self.process: Process | None = None
         self._secret_key = folder / "signing.key"
-        self._token_file = folder / "token"
-        self._make_keys()
+        self._database = folder / "registry.db"
+        self.run("keygen", f"--secret={self._secret_key}", check=True)
 
     # --- Its processes ---
 
@@ -64,10 +65,10 @@ class Control:
                 binary("switchboard-control"),
                 "serve",
                 f"--listen=127.0.0.1:{self.port}",
-                f"--database={self.folder / 'registry.db'}",
-                f"--key={self._secret_key}",
-                f"--token-file={self._token_file}",
+                f"--database={self._database}",
+                f"--signing-key={self._secret_key}",
                 f"--sockets={self.sockets}",
+                "--ready-within-ms=3000",
             ],
             self.log,
         )
@@ -80,29 +81,26 @@ class Control:
     def kill(self) -> None:
         self.process.kill()
 
-    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, check: bool = False) -> subprocess.CompletedProcess[str]:
         """A command, as a user types it."""
+        environment = {"SWITCHBOARD_CONTROL_URL": self.url, "SWITCHBOARD_TOKEN_FILE": str(self._token_file)}
         return subprocess.run(
-            [
-                binary("switchboard-control"),
-                *map(str, arguments),
-                f"--url={self.url}",
-                f"--token-file={self._token_file}",
-            ],
+            [binary("switchboard-control"), *map(str, arguments)],
             capture_output=True,
             stdin=subprocess.DEVNULL,
+            env=os.environ | environment,
             timeout=60,
             text=True,
-            check=False,
+            check=check,
         )
 
-    def _make_keys(self) -> None:
-        command = [binary("switchboard-control"), "keygen", f"--out={self._secret_key}"]
-        subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    @property
+    def _token_file(self) -> Path:
+        return self._database.with_name("registry.db.token")
 
     @property
     def public_key(self) -> str:
-        return self._secret_key.with_suffix(".pub").read_text().strip()
+        return self._secret_key.with_name("signing.key.pub").read_text().strip()
 
     def signing_key(self) -> SigningKey:
         return SigningKey.of_line(self._secret_key.read_text())
@@ -116,7 +114,7 @@ class Control:
     # --- The HTTP API ---
 
     def apply(self, documents: Iterable[rules.Document]) -> int:
-        """Makes these documents all that there is; returns the version once it is active."""
+        """Adds or changes these documents; returns the version once it is active."""
         return self._post("/v1/apply", _rules_request(documents))["version"]
 
     def plan(self, documents: Iterable[rules.Document]) -> Plan:
@@ -153,4 +151,4 @@ class Control:
 
 
 def _rules_request(documents: Iterable[rules.Document]) -> dict:
-    return {"files": [{"name": "test.yaml", "text": rules.write(documents)}], "prune": True}
+    return {"files": [{"name": "test.yaml", "text": rules.write(documents)}]}

@@ -11,14 +11,12 @@ from .ports import free_port
 from .process import Process, binary
 from .waiting import wait_until
 
-GROUP = "default"
-
 
 class Router:
     """One router in its own folder; the folder outlives restarts, as on a real host."""
 
-    def __init__(self, folder: Path, socket: Path, trusted_keys: list[str], **settings: object) -> None:
-        """`settings` are keys of router.toml: `workers=2`, `drain={"max": "5s"}`, …"""
+    def __init__(self, folder: Path, socket: Path, **settings: object) -> None:
+        """`settings` are keys of router.toml: `trusted_keys=[…]`, `drain={"max": "5s"}`, …"""
         folder.mkdir(parents=True)
         self.folder = folder
         self.name = folder.name
@@ -29,21 +27,20 @@ class Router:
         self.state_dir = folder / "state"
         self.log = folder / "log"
         self._config = folder / "router.toml"
-        self._config.write_text(self._toml(trusted_keys, settings))
+        self._config.write_text(self._toml(settings))
         self.process: Process | None = None
 
-    def _toml(self, trusted_keys: list[str], settings: dict[str, object]) -> str:
+    def _toml(self, settings: dict[str, object]) -> str:
         tables: dict[str, dict[str, object]] = {
             "admin": {"listen": f"127.0.0.1:{self.admin_port}"},
             "cores": {"workers": 2},
             "feed": {"name": self.name, "socket": str(self.socket)},
             # Nobody balances load in front of the tests, so nobody needs time to notice.
-            "drain": {"wait": "0ms", "max": "20s"},
+            "drain": {"wait": "10ms", "max": "20s"},
         }
         top: dict[str, object] = {
             "listen": [f"127.0.0.1:{self.port}"],
             "state_dir": str(self.state_dir),
-            "trusted_keys": trusted_keys,
         }
         for key, value in settings.items():
             if isinstance(value, dict):

@@ -122,9 +122,16 @@ def _read_request(stream, connection: socket.socket) -> Delivery | None:
 
 def _read_chunks(stream) -> bytes:
     body = b""
-    while size := int(stream.readline().split(b";")[0], 16):
+    while size := int(_line(stream).split(b";")[0], 16):
         body += stream.read(size)
-        stream.readline()
-    while stream.readline() not in (b"\r\n", b""):
+        _line(stream)
+    while _line(stream) != b"\r\n":
         pass
     return body
+
+
+def _line(stream) -> bytes:
+    line = stream.readline()
+    if not line:
+        raise ConnectionResetError("the router gave the request up")
+    return line

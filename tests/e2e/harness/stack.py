@@ -33,7 +33,8 @@ class Stack:
     def start_router(self, name: str, *, pushed_to: bool = True, **settings: object) -> Router:
         """Another router. `pushed_to=False` keeps its socket out of the control plane's sight."""
         sockets = self._sockets if pushed_to else self.folder
-        router = Router(self.folder / name, sockets / f"{name}.sock", [self.control.public_key], **settings)
+        settings = {"trusted_keys": [self.control.public_key], **settings}
+        router = Router(self.folder / name, sockets / f"{name}.sock", **settings)
         self._routers.append(router)
         return router.start()
 
@@ -44,7 +45,7 @@ class Stack:
         return upstream
 
     def apply(self, documents: Iterable[rules.Document]) -> int:
-        """Makes these documents all that there is, and returns the version once every router runs it."""
+        """Adds or changes these documents; returns the version once every router runs it."""
         self.wait_connected()
         version = self.control.apply(documents)
         assert self.router.version == version, "apply answers when every router has activated"
@@ -57,8 +58,18 @@ class Stack:
         return self.control.rollback(version)
 
     def wait_connected(self) -> None:
-        """Until the control plane is connected to the first router."""
-        wait_until(lambda: self.standing_of(self.router) not in (None, "away"), "the router to be connected")
+        """Until the control plane is connected to every router that should be."""
+        wait_until(
+            lambda: all(
+                self.standing_of(router) not in (None, "away")
+                for router in self._routers
+                if router.socket.parent == self._sockets and router.process.exit_code is None
+            ),
+            "all routers to be connected",
+        )
+
+    def wait_for_standing(self, router: Router, standing: str) -> None:
+        wait_until(lambda: self.standing_of(router) == standing, f"{router.name} to be {standing}")
 
     def standing_of(self, router: Router) -> str | None:
         """What `status` says of a router; None where it does not know it."""
