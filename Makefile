@@ -1,0 +1,69 @@
+# What a stranger types. Every target may be repeated; each one first makes sure that its tools are there.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Where rustup puts cargo, for shells that were opened before it did.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+# Command lines of the tools that the tests bring along, at their pinned versions.
+python := tests/.venv/bin/python
+ruff := tests/.venv/bin/ruff
+
+shell_scripts = $(shell git ls-files '.ci/*' '*.sh')
+python_sources := tests examples
+
+# How long `make fuzz` spends on each target, in seconds.
+FUZZ_SECONDS ?= 60
+
+.PHONY: help setup setup-host setup-python build demo test test-rust test-python lint bench fuzz clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: setup-host setup-python ## Install what is missing: packages, Rust, Python environments for the tests
+
+setup-host:
+	@.ci/setup-host
+
+setup-python: setup-host
+	@.ci/setup-python
+
+build: setup-host ## Build the four crates (dev profile)
+	cargo build --workspace --bins
+
+demo: build ## Run the whole main job on this machine in under a minute, and judge it
+	python3 examples/demo.py
+
+test: test-rust test-python ## Unit, property, integration and end-to-end tests
+
+test-rust: setup-host
+	cargo test --workspace
+
+test-python: setup build
+	$(python) -m pytest tests
+
+lint: setup ## Formatting and lints of Rust, Python and shell; warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(ruff) format --check $(python_sources)
+	$(ruff) check $(python_sources)
+	shellcheck $(shell_scripts)
+
+bench: ## Compare with nginx and HAProxy in one run, release build; writes bench-results/
+	@.ci/setup-host --with-bench-peers
+	cargo build --release --workspace --bins
+	target/release/switchboard-loadtest compare
+
+fuzz: setup-host ## Fuzz every parser for FUZZ_SECONDS each (default 60)
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
+	@for target in $$(cargo fuzz list); do \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		mkdir -p "fuzz/corpus/$$target"; \
+		cargo fuzz run --sanitizer none "$$target" "fuzz/corpus/$$target" "fuzz/seeds/$$target" -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
+	done
+
+clean: ## Remove everything that was built or installed in this folder
+	cargo clean
+	rm -rf tests/.venv tests/.venv-mlserver tests/.cache

@@ -1,0 +1,63 @@
+"""MLServer: a real model server, serving scikit-learn models on the Open Inference (V2) protocol."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import requests
+
+from .ports import free_port
+from .process import REPOSITORY, Process
+
+_ENVIRONMENT = REPOSITORY / "tests/.venv-mlserver"
+_UNAVAILABLE = REPOSITORY / "tests/.venv-mlserver.unavailable"
+
+
+def why_unavailable() -> str | None:
+    """The reason that `make setup` gave for not bringing MLServer; None where it did."""
+    return _UNAVAILABLE.read_text().strip() if _UNAVAILABLE.exists() else None
+
+
+def train_digits(folder: Path) -> list[dict]:
+    """Writes light.joblib and heavy.joblib, two versions of one classifier; returns digits to ask about."""
+    script = Path(__file__).with_name("train_digits.py")
+    subprocess.run([_ENVIRONMENT / "bin/python", script, folder], check=True)
+    return json.loads((folder / "inputs.json").read_text())
+
+
+class MLServer:
+    """One MLServer process with one model."""
+
+    def __init__(self, folder: Path, name: str, version: str, model: Path) -> None:
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.infer_path = f"/v2/models/{name}/infer"
+        folder.mkdir()
+        settings = {
+            "host": "127.0.0.1",
+            "http_port": self.port,
+            "grpc_port": free_port(),
+            "metrics_port": free_port(),
+            "parallel_workers": 0,
+        }
+        model_settings = {
+            "name": name,
+            "implementation": "mlserver_sklearn.SKLearnModel",
+            "parameters": {"uri": str(model), "version": version},
+        }
+        (folder / "settings.json").write_text(json.dumps(settings))
+        (folder / "model-settings.json").write_text(json.dumps(model_settings))
+        command = [_ENVIRONMENT / "bin/mlserver", "start", folder]
+        self.process = Process(f"mlserver {name}@{version}", command, folder / "log")
+
+    def wait_ready(self) -> None:
+        self.process.wait_until(self._is_ready, f"MLServer on {self.address} to be ready")
+
+    def _is_ready(self) -> bool:
+        try:
+            return requests.get(f"http://{self.address}/v2/health/ready", timeout=5).ok
+        except requests.ConnectionError:
+            return False
+
+    def stop(self) -> None:
+        self.process.stop()
