@@ -57,12 +57,7 @@ bench: ## Compare with nginx and HAProxy in one run, release build; writes bench
 	target/release/switchboard-loadtest compare
 
 fuzz: setup-host ## Fuzz every parser for FUZZ_SECONDS each (default 60)
-	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
-	@for target in $$(cargo fuzz list); do \
-		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
-		mkdir -p "fuzz/corpus/$$target"; \
-		cargo fuzz run --sanitizer none "$$target" "fuzz/corpus/$$target" "fuzz/seeds/$$target" -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
-	done
+	@fuzz/run.sh $(FUZZ_SECONDS)
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean

@@ -88,7 +88,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, RunError> {
         None => finished.tally.last_done.unwrap_or(watched.ended),
     };
     let around = Around {
-        command: std::env::args().collect(),
+        command: command_line(),
         started_unix_ms,
         window: window_end.saturating_duration_since(span.measured_from),
         lag_max: arguments.lag_max.duration(),
@@ -214,4 +214,15 @@ fn exit_code(summary: &Summary) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// The arguments, with the program's name in place of its path: a result tells no one's folders.
+fn command_line() -> Vec<String> {
+    let mut arguments: Vec<String> = std::env::args().collect();
+    if let Some(program) = arguments.first_mut()
+        && let Some(name) = std::path::Path::new(program).file_name()
+    {
+        *program = name.to_string_lossy().into_owned();
+    }
+    arguments
 }

@@ -76,6 +76,7 @@ impl CompareArguments {
     pub fn program(&self, peer: Peer) -> Option<PathBuf> {
         match peer {
             Peer::Direct => None,
+            Peer::Floor => Some(std::env::current_exe().unwrap_or_default()),
             Peer::Nginx => Some(self.nginx.clone()),
             Peer::Haproxy => Some(self.haproxy.clone()),
             Peer::Router => Some(self.router.clone().unwrap_or_else(beside_this_program)),

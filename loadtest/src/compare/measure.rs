@@ -213,7 +213,7 @@ impl<'a> Site<'a> {
         if known.failures_total > 0 {
             return Err(unfit(peer, "it fails requests before there is any load"));
         }
-        if peer == Peer::Direct {
+        if !peer.is_proxy() {
             return Ok(());
         }
         let url = format!("http://{}/", running.address);
@@ -262,7 +262,7 @@ impl<'a> Site<'a> {
             let failures = report.failures_total;
             return Err(unfit(measurement.peer, &format!("{failures} requests failed")));
         }
-        if measurement.peer == Peer::Direct {
+        if !measurement.peer.is_proxy() {
             return Ok(());
         }
         let heavy = report.model_servers.get("heavy").copied().unwrap_or(0);

@@ -16,6 +16,9 @@ use crate::net::cores::Cores;
 pub enum Peer {
     /// No proxy: the generator asks one model server.
     Direct,
+    /// A model server alone on the proxy's core. It receives once and sends once where a proxy does
+    /// both twice, so twice its CPU time is what no proxy on these sockets can be far below.
+    Floor,
     /// nginx, from `peers/nginx.conf`.
     Nginx,
     /// HAProxy, from `peers/haproxy.cfg`.
@@ -55,12 +58,14 @@ const HAPROXY: &str = include_str!("../../peers/haproxy.cfg");
 
 impl Peer {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Direct, Self::Nginx, Self::Haproxy, Self::Router];
+    pub const ALL: [Self; 5] =
+        [Self::Direct, Self::Floor, Self::Nginx, Self::Haproxy, Self::Router];
 
     /// In reports and file names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
+            Self::Floor => "floor",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::Router => "router",
@@ -70,8 +75,16 @@ impl Peer {
     /// The flag that makes its program tell its version.
     pub const fn version_flag(self) -> &'static str {
         match self {
-            Self::Direct | Self::Router => "--version",
+            Self::Direct | Self::Floor | Self::Router => "--version",
             Self::Nginx | Self::Haproxy => "-v",
+        }
+    }
+
+    /// Whether it routes and splits, or only answers.
+    pub const fn is_proxy(self) -> bool {
+        match self {
+            Self::Direct | Self::Floor => false,
+            Self::Nginx | Self::Haproxy | Self::Router => true,
         }
     }
 
@@ -85,6 +98,7 @@ impl Peer {
                 let address = setting.models[0].to_owned();
                 Ok(Running { address, process: None, command: None })
             }
+            Self::Floor => floor(setting),
             Self::Nginx => from_template(setting, NGINX, "nginx.conf", &["-c"]),
             Self::Haproxy => from_template(setting, HAPROXY, "haproxy.cfg", &["-db", "-f"]),
             Self::Router => router(setting),
@@ -94,6 +108,14 @@ impl Peer {
 
 fn address() -> Result<String, CompareError> {
     free_address().map_err(CompareError::file("a free port"))
+}
+
+fn floor(setting: &Setting<'_>) -> Result<Running, CompareError> {
+    let address = address()?;
+    let mut command = Command::new(&setting.program);
+    command.args(["upstream", "--listen", &address, "--name", "floor", "--body-bytes"]);
+    command.arg(setting.workload.answer_bytes.to_string());
+    start(setting, command, address)
 }
 
 /// Fills a configuration in and starts the program with it: `program FLAGS… FILE`.

@@ -251,6 +251,9 @@ impl Worker {
         if second.second < current {
             let passed = std::mem::replace(&mut *second, Second::new(current));
             drop(self.seconds.send(passed)); // nobody listens: then nobody misses it
+            if let Some(recorder) = &mut *self.recorder.borrow_mut() {
+                recorder.flush();
+            }
         }
     }
 

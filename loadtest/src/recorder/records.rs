@@ -1,7 +1,7 @@
 //! One JSON line per request, for tests that check every single answer.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,6 +132,13 @@ impl Recorder {
         }
     }
 
+    /// Lets whoever follows the file see what there is so far.
+    pub fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            self.hand_over();
+        }
+    }
+
     fn hand_over(&mut self) {
         let next = Vec::with_capacity(RECORD_BATCH_BYTES);
         // A writer that is gone has met an error, which `finish` tells.
@@ -141,16 +148,10 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if !self.batch.is_empty() {
-            self.hand_over();
-        }
+        self.flush();
     }
 }
 
-fn write(file: File, batches: &Receiver<Vec<u8>>) -> io::Result<()> {
-    let mut file = BufWriter::new(file);
-    for batch in batches {
-        file.write_all(&batch)?;
-    }
-    file.flush()
+fn write(mut file: File, batches: &Receiver<Vec<u8>>) -> io::Result<()> {
+    batches.iter().try_for_each(|batch| file.write_all(&batch))
 }

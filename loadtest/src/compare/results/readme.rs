@@ -9,7 +9,7 @@ use super::super::workload::Workload;
 use super::Spread;
 
 /// What a goal says: the router's CPU time per request over a peer's, at most.
-const GOALS: [(Peer, f64); 2] = [(Peer::Haproxy, 0.65), (Peer::Nginx, 0.55)];
+const GOALS: [(Peer, f64); 3] = [(Peer::Haproxy, 0.65), (Peer::Nginx, 0.55), (Peer::Floor, 1.25)];
 
 /// The whole page.
 pub(super) fn render(
@@ -51,6 +51,12 @@ impl Page<'_> {
              `switchboard-loadtest compare`; `machine.json`, `commands.txt`, the configurations and \
              every raw report are beside this file.\n",
         );
+        if machine.programs.contains_key("floor") {
+            self.line(
+                "`floor` is a model server alone on the proxy's core; its CPU time is doubled, for a \
+                 proxy receives and sends twice. It is no proxy, and its latency is that of one hop.\n",
+            );
+        }
         for (peer, version) in &machine.programs {
             self.line(&format!("- {peer}: {version}"));
         }
@@ -61,25 +67,27 @@ impl Page<'_> {
         self.line("| | CPU us/request | range | router's share of it | requests/s | range | MiB resident | requests per model connection |");
         self.line("|---|---|---|---|---|---|---|---|");
         let ours = self.cpu(Peer::Router, is_saturation);
-        for peer in peers {
+        let requests_per_connection = |peer: Peer| match peer.is_proxy() {
+            true => format!("{:.0}", Spread::of(&self.reuse(peer)).median),
+            false => String::new(),
+        };
+        let reuse: Vec<_> = peers.iter().map(|peer| requests_per_connection(*peer)).collect();
+        for (peer, reuse) in peers.iter().zip(reuse) {
             let cpu = self.cpu(*peer, is_saturation);
             let rate = self.spread(*peer, is_saturation, |report| Some(report.rate));
             let memory = self.spread(*peer, is_saturation, |report| {
                 report.cpu.first().map(|cpu| cpu.resident_bytes as f64 / 1_048_576.0)
             });
-            let reuse: Vec<_> = self
-                .of(*peer, is_saturation)
-                .map(|measurement| measurement.requests_per_model_connection)
-                .collect();
             let (share, memory) = match peer {
                 Peer::Direct => (String::new(), String::new()),
-                _ => (ratio(ours, cpu), format!("{:.1}", memory.median)),
+                Peer::Floor | Peer::Nginx | Peer::Haproxy | Peer::Router => {
+                    (ratio(ours, cpu), format!("{:.1}", memory.median))
+                }
             };
             let (cpu, cpu_range) = cells(cpu, 2);
             let (rate, rate_range) = cells(rate, 0);
-            let reuse = Spread::of(&reuse).median;
             self.line(&format!(
-                "| {} | {cpu} | {cpu_range} | {share} | {rate} | {rate_range} | {memory} | {reuse:.0} |",
+                "| {} | {cpu} | {cpu_range} | {share} | {rate} | {rate_range} | {memory} | {reuse} |",
                 peer.name()
             ));
         }
@@ -111,10 +119,10 @@ impl Page<'_> {
             let (cpu, cpu_range) = cells(self.cpu(*peer, is_rate), 2);
             let (high_cell, high_range) = cells(high, 0);
             let over = |ours: Spread, direct: Spread| {
-                if *peer == Peer::Direct || direct == Spread::default() {
-                    String::new()
-                } else {
+                if peer.is_proxy() && direct != Spread::default() {
                     format!("{:+.0}", ours.median - direct.median)
+                } else {
+                    String::new()
                 }
             };
             let (over_50, over_99) = (over(middle, direct[0]), over(high, direct[1]));
@@ -165,8 +173,17 @@ impl Page<'_> {
         Spread::of(&values)
     }
 
+    fn reuse(&self, peer: Peer) -> Vec<f64> {
+        self.of(peer, is_saturation)
+            .map(|measurement| measurement.requests_per_model_connection)
+            .collect()
+    }
+
     fn cpu(&self, peer: Peer, phase: fn(Phase) -> bool) -> Spread {
-        self.spread(peer, phase, |report| report.cpu.first().map(|cpu| cpu.cpu_us_per_answer))
+        let hops = if peer == Peer::Floor { 2.0 } else { 1.0 };
+        self.spread(peer, phase, |report| {
+            report.cpu.first().map(|cpu| hops * cpu.cpu_us_per_answer)
+        })
     }
 }
 
