@@ -9,15 +9,15 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 # Command lines of the tools that the tests bring along, at their pinned versions.
 python := tests/.venv/bin/python
-ruff := tests/.venv/bin/ruff
+ruff := tests/.venv/bin/ruff --config tests/ruff.toml
 
-shell_scripts = $(shell git ls-files '.ci/*' '*.sh')
+shell_scripts = $(shell grep -rlIE '^#!(/usr)?/bin/(env )?(ba)?sh' --exclude-dir=target --exclude-dir=.git --exclude-dir='.venv*' --exclude-dir=kernel-tuning .)
 python_sources := tests examples
 
 # How long `make fuzz` spends on each target, in seconds.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup setup-host setup-python build demo test test-rust test-python lint bench fuzz clean
+.PHONY: help setup setup-host setup-python build demo test test-rust test-tuning test-python lint bench fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,12 +34,15 @@ build: setup-host ## Build the four crates (dev profile)
 	cargo build --workspace --bins
 
 demo: build ## Run the whole main job on this machine in under a minute, and judge it
-	python3 examples/demo.py
+	python3 examples/demo
 
-test: test-rust test-python ## Unit, property, integration and end-to-end tests
+test: test-rust test-tuning test-python ## Unit, property, integration and end-to-end tests
 
 test-rust: setup-host
 	cargo test --workspace
+
+test-tuning: setup-host
+	kernel-tuning/tests/run
 
 test-python: setup build
 	$(python) -m pytest tests
@@ -57,7 +60,7 @@ bench: ## Compare with nginx and HAProxy in one run, release build; writes bench
 	target/release/switchboard-loadtest compare
 
 fuzz: setup-host ## Fuzz every parser for FUZZ_SECONDS each (default 60)
-	@fuzz/run.sh $(FUZZ_SECONDS)
+	fuzz/run.sh $(FUZZ_SECONDS)
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean

@@ -12,6 +12,24 @@ SLOT_COUNT = 10_000
 SLOT_KEY_CONTEXT = "switchboard 2026-11 experiment slot v1"
 
 
+# Unicode's White_Space. str.isspace() also takes U+001C to U+001F.
+_WHITE_SPACE = frozenset(
+    [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
+)
+_TEXT_BYTES_MAX = 8192
+_INTEGER_MAX = 2**53
+
+
+def unit_text(unit: str | float) -> str | None:
+    """The canonical text that is hashed; None for what is no Unit."""
+    if isinstance(unit, str):
+        blank = all(ord(character) in _WHITE_SPACE for character in unit)
+        return None if blank or len(unit.encode()) > _TEXT_BYTES_MAX else unit
+    if unit != int(unit) or abs(unit) > _INTEGER_MAX:
+        return None
+    return str(int(unit))
+
+
 class SlotKey:
     """The key that a salt becomes; one per experiment and per layer."""
 

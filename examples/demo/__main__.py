@@ -16,15 +16,15 @@ import shutil
 import signal
 import sys
 import tempfile
+import urllib.request
 from collections import Counter
 from pathlib import Path
 
+from control import Control
 from programs import Programs, free_port, wait_until
+from router import Router
 from screen import BrokenError, Screen
 from traffic import CHAT, FEED, Traffic, ask_all
-
-from control import Control
-from router import Router
 
 EXAMPLES = Path(__file__).resolve().parents[1]
 # By Shard: the port that examples/rules/placement.yaml has, and how long the server thinks.
@@ -56,8 +56,8 @@ def main():
     except KeyboardInterrupt:
         screen.claim(False, "interrupted")
     finally:
+        stuck = programs.stop_all()  # before anything is printed: the terminal may be gone
         screen.step("Stop")
-        stuck = programs.stop_all()
         screen.claim(not stuck, "everything that was started has stopped" if not stuck else f"killed: {stuck}")
     code = screen.verdict(folder)
     if code == 0:
@@ -74,7 +74,7 @@ class Demo:
         self.folder = folder
         self.users = users
         self.rules = folder / "rules"
-        self.control = Control(screen, programs, folder)
+        self.control = Control(screen, programs)
         self.router = Router(screen, programs, folder)
         self.ports = {}
         self.models = {}
@@ -93,7 +93,7 @@ class Demo:
             self.ports[name] = free_port(wanted)
             self.models[name] = self.start_model_server(name, latency)
         self.router.start(self.control.make_keys())
-        self.control.start(self.router.socket)
+        self.control.start(self.router.sockets)
         addresses = ", ".join(f"127.0.0.1:{port}" for port in self.ports.values())
         self.screen.claim(True, f"model servers on {addresses}; router on 127.0.0.1:{self.router.port}")
         self.screen.claim(not self.router.is_ready(), "the router is alive, and not ready: it has no Snapshot yet")
@@ -117,7 +117,19 @@ class Demo:
             f"version {version} was validated, signed and pushed; every core of the router evaluates it",
             essential=True,
         )
+        self.show_one_request()
         return version
+
+    def show_one_request(self):
+        """What a client sends, and what it learns about who answered."""
+        url = f"http://127.0.0.1:{self.router.port}/v2/models/feed/infer"
+        headers = {"x-switchboard-objective": FEED, "x-user-id": "u7"}
+        shown = [f"-H '{name}: {value}'" for name, value in headers.items()]
+        self.screen.command(["curl", "-i", *shown, "-d", "'{\"k\":10}'", url])
+        request = urllib.request.Request(url, b'{"k":10}', {**headers, "content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            decision = [f"{name}: {value}" for name, value in response.getheaders() if name.startswith("x-")]
+            self.screen.note("\n".join([f"HTTP/1.1 {response.status} {response.reason}", *decision]))
 
     def send_everybody(self, title):
         """One request from every user for both Objectives; the table; each user's Arm of the feed."""

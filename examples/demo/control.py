@@ -7,26 +7,25 @@ from programs import free_port, wait_until
 
 
 class Control:
-    def __init__(self, screen, programs, folder):
+    def __init__(self, screen, programs):
         self._screen = screen
         self._programs = programs
         self._url = f"http://127.0.0.1:{free_port(7700)}"
-        self._key = folder / "signing.key"
-        self._database = folder / "registry.db"
 
     def make_keys(self):
         """The secret key stays with the control plane; routers get the public one, which this returns."""
-        self._type("keygen", f"--secret={self._key}")
-        return self._key.with_name("signing.key.pub")
+        self._type("keygen", "--secret=signing.key")
+        return "signing.key.pub"
 
-    def start(self, router_socket):
+    def start(self, sockets):
+        """It connects to every router that it finds in the folder `sockets`."""
         arguments = [
             "switchboard-control",
             "serve",
             f"--listen={self._url.removeprefix('http://')}",
-            f"--database={self._database}",
-            f"--signing-key={self._key}",
-            f"--sockets={router_socket.parent}",
+            "--database=registry.db",
+            "--signing-key=signing.key",
+            f"--sockets={sockets.name}",
         ]
         self._screen.command(arguments)
         child = self._programs.start("control", *arguments)
@@ -34,12 +33,12 @@ class Control:
 
     def apply(self, rules):
         """Returns the version once it is active."""
-        self._type("apply", "-f", rules)
+        self._type("apply", "-f", rules.name)
         return self._get("/v1/status")["active"]["version"]
 
     def plan(self, rules, objective, rule):
         """What `apply` would do; returns whose Slots would move, for one Experiment."""
-        self._type("plan", "-f", rules)
+        self._type("plan", "-f", rules.name)
         files = [{"name": path.name, "text": path.read_text()} for path in sorted(rules.iterdir())]
         plan = self._post("/v1/plan", {"files": files})
         (change,) = (
@@ -68,7 +67,7 @@ class Control:
             "switchboard-control",
             *words,
             SWITCHBOARD_CONTROL_URL=self._url,
-            SWITCHBOARD_TOKEN_FILE=f"{self._database}.token",  # `serve` has made it
+            SWITCHBOARD_TOKEN_FILE="registry.db.token",  # `serve` has made it
         )
         self._screen.note(output.strip())
         if not succeeded:

@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Programs:
-    """All started programs, in order."""
+    """All started programs, in order. They run in the demo's folder, so that paths are short."""
 
     def __init__(self, binaries, folder):
         self._binaries = binaries
@@ -26,7 +26,7 @@ class Programs:
         return self._binaries / name
 
     def start(self, label, name, *arguments, **environment):
-        child = Child(label, [self.path(name), *arguments], self._folder / f"{label}.log", environment)
+        child = Child(label, [self.path(name), *arguments], self._folder, environment)
         self._children.append(child)
         return child
 
@@ -37,6 +37,7 @@ class Programs:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            cwd=self._folder,
             env={**os.environ, **environment},
             timeout=SAFETY_SECONDS,
             text=True,
@@ -52,15 +53,16 @@ class Programs:
 class Child:
     """One running program. It dies with the demo, even where the demo is killed."""
 
-    def __init__(self, label, command, log, environment):
+    def __init__(self, label, command, folder, environment):
         self.label = label
-        self._log = log
-        with open(log, "wb") as output:
+        self._log = folder / f"{label}.log"
+        with open(self._log, "wb") as output:
             self._process = subprocess.Popen(
                 [str(word) for word in command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                cwd=folder,
                 env={**os.environ, **environment},
                 start_new_session=True,  # Ctrl-C reaches the demo alone, which then stops all in order
                 preexec_fn=_die_with_parent,

@@ -11,22 +11,24 @@ class Router:
         self._screen = screen
         self._programs = programs
         self._folder = folder
+        self.sockets = folder / "sockets"
         self.port = free_port(8080)
         self._admin_port = free_port(9901)
-        self.socket = folder / "sockets" / "demo.sock"
         self._child = None
 
     def start(self, trusted_key):
         """It listens for its clients and for the control plane; it asks nobody for anything."""
-        self.socket.parent.mkdir(mode=0o700)
+        self.sockets.mkdir(mode=0o700)
+        # Nothing stands in front of it here, so nothing needs time to notice that it stops.
+        (self._folder / "router.toml").write_text('[drain]\nwait = "10ms"\n')
         arguments = [
             "switchboard-router",
-            f"--config={self._write_config()}",
+            "--config=router.toml",
             f"--listen=127.0.0.1:{self.port}",
             f"--admin-listen=127.0.0.1:{self._admin_port}",
-            f"--socket={self.socket}",
+            "--socket=sockets/demo.sock",
             f"--trusted-key={trusted_key}",
-            f"--state-dir={self._folder / 'router'}",
+            "--state-dir=router-state",
             "--workers=2",
         ]
         self._screen.command(arguments)
@@ -44,12 +46,6 @@ class Router:
 
     def _is_alive(self):
         return self._get("/healthz")[0] == 200
-
-    def _write_config(self):
-        """Nothing stands in front of it here, so nothing needs time to notice that it stops."""
-        path = self._folder / "router.toml"
-        path.write_text('[drain]\nwait = "10ms"\n')
-        return path
 
     def _get(self, path):
         connection = http.client.HTTPConnection("127.0.0.1", self._admin_port, timeout=10)

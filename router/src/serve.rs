@@ -21,7 +21,7 @@ use switchboard_shared::snapshot::ObjectiveIndex;
 
 use self::answer::Answering;
 use self::body::Body;
-use self::fault::Fault;
+use self::fault::{Fault, UnknownToken};
 use self::json::{Document, Found};
 use self::objective::{MODEL_PREFIX, Named};
 use self::request::{Request, RequestClocks, RequestId};
@@ -147,8 +147,13 @@ fn find_objective(view: &View, client: &Client, scratch: &Scratch) -> Result<Nam
         }
         Named::Perhaps => return Ok(Naming { objective: None, path_prefix_bytes: 0 }),
     };
-    let objective = view.active.snapshot.find(token).ok_or(Fault::ObjectiveUnknown)?;
+    let objective = find(view, token)?;
     Ok(Naming { objective: Some(objective), path_prefix_bytes })
+}
+
+fn find(view: &View, token: &[u8]) -> Result<ObjectiveIndex, Fault> {
+    let unknown = || Fault::ObjectiveUnknown(UnknownToken::of(token));
+    view.active.snapshot.find(token).ok_or_else(unknown)
 }
 
 fn refuse_encoded(head: &RequestView<'_>) -> Result<(), Fault> {
@@ -202,7 +207,8 @@ fn decide(
             Ok::<_, Fault>(Decided { objective, decision, model_literal })
         })??,
     };
-    let archived = view.objective(objective).ok_or(Fault::ObjectiveUnknown)?;
+    let archived =
+        view.objective(objective).ok_or(Fault::ObjectiveUnknown(UnknownToken::default()))?;
     worker.counters.decisions.add(decision.reason, 1);
     worker.counters.unit_missing.add(u64::from(decision.unit_missing));
     let mut request = Request {
@@ -239,7 +245,8 @@ fn evaluate(
     text: &mut Vec<u8>,
 ) -> Result<Decision, Fault> {
     let payload = view.active.snapshot.payload();
-    let objective = payload.objective(objective).ok_or(Fault::ObjectiveUnknown)?;
+    let objective =
+        payload.objective(objective).ok_or(Fault::ObjectiveUnknown(UnknownToken::default()))?;
     let context = context::read(objective, head, document, text)?;
     Ok(decide::decide(payload, objective, &context))
 }
@@ -264,7 +271,7 @@ fn named_by_model(
         return Err(Fault::ObjectiveMissing);
     };
     let token = model.strip_prefix(MODEL_PREFIX).ok_or(Fault::ObjectiveMissing)?;
-    let objective = view.active.snapshot.find(token.as_bytes()).ok_or(Fault::ObjectiveUnknown)?;
+    let objective = find(view, token.as_bytes())?;
     Ok((objective, Some(place)))
 }
 

@@ -7,6 +7,7 @@ import httpx
 import openai
 import pytest
 import requests
+
 from harness import rules
 from harness.stack import Stack
 from harness.upstream import Upstream

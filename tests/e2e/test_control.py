@@ -5,6 +5,7 @@ import time
 
 import pytest
 import requests
+
 from harness import rules
 from harness.control import Refused
 from harness.scripted import ScriptedModel, response

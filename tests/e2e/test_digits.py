@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import bucketing
 import pytest
 import requests
+
+import bucketing
 from harness import mlserver, rules
 from harness.mlserver import MLServer
 from harness.stack import Stack

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import requests
+
 from harness import rules
 from harness.raw import RawConnection
 from harness.scripted import Delivery, ScriptedModel, response

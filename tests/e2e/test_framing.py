@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
 from harness import rules
 from harness.raw import RawConnection
 from harness.scripted import Delivery, ScriptedModel, response

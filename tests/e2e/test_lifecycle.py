@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import requests
+
 from harness import rules
 from harness.process import Process, binary
 from harness.raw import RawConnection

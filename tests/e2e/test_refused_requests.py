@@ -2,6 +2,7 @@
 
 import pytest
 import requests
+
 from harness import rules
 from harness.raw import RawConnection
 from harness.scripted import ScriptedModel, response

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 import requests
+
 from harness import rules
 from harness.push import PREPARE, PushConnection
 from harness.router import Router

@@ -3,8 +3,9 @@
 import math
 from collections import Counter
 
-import bucketing
 import pytest
+
+import bucketing
 from harness import rules
 from harness.stack import Stack
 from harness.traffic import arms_of, ask_for_users

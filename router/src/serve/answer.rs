@@ -77,7 +77,7 @@ fn count(worker: &Worker, fault: &Fault) {
     let counters = &worker.counters;
     match fault {
         Fault::NoSnapshot => counters.without_snapshot.add(1),
-        Fault::ObjectiveUnknown | Fault::ObjectiveMissing => counters.unknown_objective.add(1),
+        Fault::ObjectiveUnknown(_) | Fault::ObjectiveMissing => counters.unknown_objective.add(1),
         Fault::ClientLeft => counters.client_closed.add(1),
         _ if fault.whose() == Whose::Client => counters.bad_requests.add(fault.reason(), 1),
         _ => {}

@@ -1,6 +1,10 @@
 //! Why a request was not answered by a model, and what the client is told.
 
+use std::fmt;
 use std::time::Duration;
+
+use arrayvec::ArrayString;
+use switchboard_shared::{limits::NAME_BYTES_MAX, snapshot::syntax};
 
 use super::context::Unreadable;
 use super::json::JsonError;
@@ -30,8 +34,8 @@ pub enum Fault {
     )]
     ObjectiveMissing,
     /// A token that the Snapshot does not have.
-    #[error("this objective does not exist")]
-    ObjectiveUnknown,
+    #[error("the objective {0} does not exist")]
+    ObjectiveUnknown(UnknownToken),
     /// The head.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -73,6 +77,29 @@ pub enum Fault {
     UpstreamSlow(Clock),
 }
 
+/// A token as the client wrote it, if it has a token's form: nothing else of a client's is told back.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UnknownToken(ArrayString<NAME_BYTES_MAX>);
+
+impl UnknownToken {
+    /// The token; what has no token's form is left out.
+    #[must_use]
+    pub fn of(token: &[u8]) -> Self {
+        let text = std::str::from_utf8(token).ok().filter(|text| syntax::is_token(text));
+        Self(text.and_then(|text| ArrayString::from(text).ok()).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for UnknownToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_str() {
+            "" => formatter
+                .write_str("that was named (its token is not of the form [A-Z][A-Z0-9_]{0,63})"),
+            token => formatter.write_str(token),
+        }
+    }
+}
+
 impl From<JsonError> for Fault {
     fn from(error: JsonError) -> Self {
         Self::Context(error.into())
@@ -88,7 +115,7 @@ impl Fault {
     pub fn status(&self) -> u16 {
         match self {
             Self::ObjectiveMissing | Self::Context(_) => 400,
-            Self::ObjectiveUnknown => 404,
+            Self::ObjectiveUnknown(_) => 404,
             Self::HeadSlow | Self::ClientSlow(_) => 408,
             Self::BodyEncoded => 415,
             Self::Head(error) => error.status(),
@@ -106,7 +133,7 @@ impl Fault {
         match self {
             Self::NoSnapshot => "no_snapshot",
             Self::ObjectiveMissing => "objective_missing",
-            Self::ObjectiveUnknown => "objective_unknown",
+            Self::ObjectiveUnknown(_) => "objective_unknown",
             Self::Head(error) => error.reason(),
             Self::HeadSlow => "head_timeout",
             Self::Body(error) => error.reason(),
@@ -136,7 +163,7 @@ impl Fault {
         match self {
             Self::NoSnapshot => Whose::Ours,
             Self::ObjectiveMissing
-            | Self::ObjectiveUnknown
+            | Self::ObjectiveUnknown(_)
             | Self::Head(_)
             | Self::HeadSlow
             | Self::Body(_)

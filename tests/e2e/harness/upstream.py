@@ -1,11 +1,14 @@
 """switchboard-loadtest upstream: the mock model server."""
 
+import errno
+import socket
 from pathlib import Path
 
 import requests
 
 from .ports import free_port
 from .process import Process, binary
+from .waiting import wait_until
 
 
 class Upstream:
@@ -29,7 +32,13 @@ class Upstream:
         return requests.get(f"http://{self.address}/__control/stats", timeout=30).json()
 
     def kill(self) -> None:
+        """Returns once nobody can connect: the kernel takes an io_uring's sockets down after the process has ended."""
         self.process.kill()
+        wait_until(self._refuses, f"connections to {self.address} to be refused")
+
+    def _refuses(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == errno.ECONNREFUSED
 
     def stop(self) -> None:
         self.process.stop()
