@@ -1,8 +1,9 @@
 """Golden vectors, reproduced without a line of the Rust code.
 
-Written, like tests/bucketing.py, from docs/bucketing.md and docs/snapshot-format.md alone.
+Written from docs/bucketing.md and docs/snapshot-format.md alone. Needs `pytest` and `blake3` from
+PyPI; the signature is checked too where `cryptography` is installed.
 
-    tests/.venv/bin/python -m pytest tests/vectors
+    pytest tests/vectors
 """
 
 import json
@@ -11,11 +12,24 @@ from pathlib import Path
 
 import pytest
 from blake3 import blake3
-from cryptography.hazmat.primitives.asymmetric import ed25519
-
-from bucketing import SLOT_KEY_CONTEXT, Allocation, SlotKey, unit_text
 
 VECTORS = Path(__file__).resolve().parents[2] / "shared" / "vectors"
+SLOTS = 10_000
+
+# Unicode's White_Space; str.isspace() also takes U+001C..U+001F.
+WHITE_SPACE = {
+    *range(0x09, 0x0E),
+    0x20,
+    0x85,
+    0xA0,
+    0x1680,
+    *range(0x2000, 0x200B),
+    0x2028,
+    0x2029,
+    0x202F,
+    0x205F,
+    0x3000,
+}
 
 
 def load(name):
@@ -25,9 +39,28 @@ def load(name):
 # Bucketing
 
 
+def canonical(unit):
+    """The text that is hashed; None: no Unit."""
+    if isinstance(unit, str):
+        blank = all(ord(character) in WHITE_SPACE for character in unit)
+        return None if blank or len(unit.encode()) > 8192 else unit
+    if unit != int(unit) or abs(unit) > 2**53:
+        return None
+    return str(int(unit))
+
+
+def slot_key(domain, salt):
+    return blake3(salt.encode(), derive_key_context=domain).digest()
+
+
+def slot_of(key, text):
+    word = int.from_bytes(blake3(text.encode(), key=key).digest()[:8], "little")
+    return word * SLOTS >> 64
+
+
 def test_every_slot_is_reproduced():
     vectors = load("slots.json")
-    assert vectors["domain"] == SLOT_KEY_CONTEXT
+    assert vectors["domain"] == "switchboard 2026-11 experiment slot v1"
     count = 0
     for salt in vectors["salts"]:
         key = slot_key(vectors["domain"], salt["salt"])
@@ -42,33 +75,60 @@ def test_every_slot_is_reproduced():
 
 def test_what_is_no_unit_has_no_canonical_text():
     for vector in load("slots.json")["not_units"]:
-        assert unit_text(vector["unit"]) is None, vector["why"]
+        assert canonical(vector["unit"]) is None, vector["why"]
 
 
-# Allocation
+# Allocation: a list of 10 000 owners, None for nobody.
+
+
+def reallocate(before, weights):
+    after = list(before)
+    released = []
+    owners = {owner for owner in before if owner is not None} | set(weights)
+    for owner in owners:
+        owned = [slot for slot, one in enumerate(before) if one == owner]
+        released += owned[weights.get(owner, 0) :]  # the highest-numbered ones
+    pool = sorted(released) + [slot for slot, owner in enumerate(before) if owner is None]
+    for slot in released:
+        after[slot] = None
+    for owner in sorted(weights, key=str.encode):  # bytewise
+        missing = max(0, weights[owner] - before.count(owner))
+        for slot in pool[:missing]:
+            after[slot] = owner
+        pool = pool[missing:]
+    return after
 
 
 def ranges(allocation):
     """Owner to its ranges, first and last slot, neighbours joined."""
     owned = {}
-    for owner, slots in allocation.owned.items():
+    for slot, owner in enumerate(allocation):
+        if owner is None:
+            continue
         of_owner = owned.setdefault(owner, [])
-        for slot in sorted(slots):
-            if of_owner and of_owner[-1][1] == slot - 1:
-                of_owner[-1][1] = slot
-            else:
-                of_owner.append([slot, slot])
+        if of_owner and of_owner[-1][1] == slot - 1:
+            of_owner[-1][1] = slot
+        else:
+            of_owner.append([slot, slot])
     return owned
+
+
+def moves(before, after):
+    counts = {}
+    for pair in zip(before, after):
+        if pair[0] != pair[1]:
+            counts[pair] = counts.get(pair, 0) + 1
+    return counts
 
 
 @pytest.mark.parametrize("sequence", load("allocations.json")["sequences"], ids=lambda one: one["name"])
 def test_every_allocation_is_reproduced(sequence):
-    before = Allocation({})
+    before = [None] * SLOTS
     for step in sequence["steps"]:
-        after = before.changed_to(step["weights"])
+        after = reallocate(before, step["weights"])
         assert ranges(after) == step["owned"]
         moved = {(from_, to): count for from_, to, count in step["moved"]}
-        assert before.moves_to(after) == moved
+        assert moves(before, after) == moved
         before = after
 
 
@@ -100,6 +160,7 @@ def test_the_header_of_the_sample_is_as_documented():
 
 
 def test_the_signature_of_the_sample_fits():
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
     vector = load("snapshot.json")
     file = (VECTORS / "sample.snapshot").read_bytes()
     message = b"switchboard 2026-11 snapshot signature v1\0" + file[:76]
@@ -113,19 +174,20 @@ def test_the_signature_of_the_sample_fits():
 
 
 def test_the_samples_experiment_is_reproduced():
-    layer, own = SlotKey("ranking-2026"), SlotKey("heavy-trial")
+    domain = load("slots.json")["domain"]
+    layer, own = slot_key(domain, "ranking-2026"), slot_key(domain, "heavy-trial")
     seen = set()
     for vector in load("snapshot.json")["decisions"]:
         attributes = vector["attributes"]
-        user = unit_text(attributes.get("user_id", ""))
+        user = canonical(attributes.get("user_id", ""))
         if attributes.get("country") not in ("DE", "AT"):
             continue
         if user is None:
             expected = ("stable", None, None, "no_unit")
-        elif layer.slot(user) >= 8000:
+        elif slot_of(layer, user) >= 8000:
             expected = ("stable", None, None, "default")
         else:
-            slot = own.slot(user)
+            slot = slot_of(own, user)
             arm = "stable" if slot < 4500 else "heavy" if 5000 <= slot < 9500 else None
             expected = (arm, "heavy-trial", slot, "experiment") if arm else ("stable", None, None, "default")
         assert (vector["arm"], vector["rule"], vector["slot"], vector["reason"]) == expected
