@@ -220,7 +220,7 @@ fn exit_code(summary: &Summary) -> ExitCode {
 fn command_line() -> Vec<String> {
     let mut arguments: Vec<String> = std::env::args().collect();
     if let Some(program) = arguments.first_mut()
-        && let Some(name) = std::path::Path::new(program).file_name()
+        && let Some(name) = Path::new(program).file_name()
     {
         *program = name.to_string_lossy().into_owned();
     }
