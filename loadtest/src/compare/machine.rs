@@ -27,6 +27,9 @@ pub struct Machine {
     pub mitigations: BTreeMap<String, String>,
     /// Of the minutes before: another load would be measured too.
     pub load_average_before: String,
+    /// The scheduler's group of this session and its priority: `nice 0` unless it was raised, as on
+    /// a host that has other work meanwhile.
+    pub scheduler_group: String,
     pub programs: BTreeMap<&'static str, String>,
 }
 
@@ -59,6 +62,7 @@ impl Machine {
             io_uring_disabled: line("/proc/sys/kernel/io_uring_disabled"),
             mitigations: mitigations(Path::new("/sys/devices/system/cpu/vulnerabilities")),
             load_average_before: line("/proc/loadavg"),
+            scheduler_group: line("/proc/self/autogroup"),
             programs: peers
                 .iter()
                 .filter_map(|peer| {

@@ -45,7 +45,10 @@ impl Page<'_> {
         self.line(&format!(
             "{cpu}, {cores} cores ({kind}), Linux {kernel}; commit {commit}, {build} build."
         ));
-        self.line(&format!("Load average before: {}.", machine.load_average_before));
+        let Machine { load_average_before, scheduler_group, .. } = machine;
+        self.line(&format!(
+            "Load average before: {load_average_before}; scheduled as {scheduler_group}."
+        ));
         self.line(
             "One worker pinned to one core; generator and model servers on another. Written by \
              `switchboard-loadtest compare`; `machine.json`, `commands.txt`, the configurations and \
