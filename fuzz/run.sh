@@ -21,7 +21,7 @@ fi
 
 cp ../Cargo.lock Cargo.lock # the versions that are tested, not the newest
 
-cargo run --quiet --example seeds -- corpus
+cargo run --quiet --package switchboard-fuzz-seeds -- corpus
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
     mapfile -t targets < <(cargo +nightly fuzz list --fuzz-dir .)

@@ -9,7 +9,7 @@ use std::path::Path;
 use switchboard_shared::push::{Frame, Hello};
 use switchboard_shared::snapshot::{HEADER_BYTES, SnapshotVersion, build};
 
-#[path = "../shared/tests/behaviour/sample.rs"]
+#[path = "../../../shared/tests/behaviour/sample.rs"]
 #[expect(dead_code, reason = "the good Definition and its key are all that seeds need")]
 mod sample;
 
