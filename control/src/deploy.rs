@@ -54,7 +54,7 @@ pub struct DeployOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
     /// The rules are at fault; nothing is stored.
-    #[error("{} faults in the rules", .0.len())]
+    #[error("{} fault{} in the rules", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     Rules(Vec<RuleFault>),
     /// Too many changes wait already.
     #[error("{WAITING_MAX} changes wait already")]

@@ -191,7 +191,9 @@ fn decide(
     if reads_body {
         skip_byte_order_mark(&mut body, &client.input);
     }
-    let bytes = body.whole(&client.input).filter(|bytes| reads_body && !bytes.is_empty());
+    // An empty body that was announced is no JSON (JS-05); no body at all leaves the Context to its defaults.
+    let is_announced = head.head().framing() != RequestFraming::None;
+    let bytes = body.whole(&client.input).filter(|_| reads_body && is_announced);
     let Decided { objective, decision, model_literal } = match bytes {
         None => {
             let objective = naming.objective.ok_or(Fault::ObjectiveMissing)?;

@@ -63,8 +63,8 @@ fn a_weight_in_a_layer_moves_a_part_of_a_part() {
 fn a_growing_share_of_a_layer_only_adds_units() {
     let plan = plan(|rules| rules.replace("4000", "6000"));
     assert_eq!(moves(&plan), [(None, Some("a"), 10.0), (None, Some("b"), 5.0)]);
-    // Every Slot of the Layer that comes brings Units of all Slots of the Experiment.
-    assert_eq!(plan.experiments[0].moves[0].slots, Some(5000));
+    // They come with Slots of the Layer; no Slot of the Experiment changes hands.
+    assert_eq!(plan.experiments[0].moves[0].slots, None);
 }
 
 #[test]

@@ -62,7 +62,7 @@ async fn a_number_is_never_given_twice_even_if_its_row_is_gone() {
     let higher = Assignment { version_min: 100, ..assignment(&content) };
     assert_eq!(registry.assign(&higher).await.expect("a version"), 100);
     assert_eq!(registry.assign(&assignment(&content)).await.expect("a version"), 101);
-    let last = Assignment { version_min: u64::MAX, ..assignment(&content) };
+    let last = Assignment { version_min: i64::MAX.unsigned_abs(), ..assignment(&content) };
     registry.assign(&last).await.expect("2⁶³ − 1");
     let error = registry.assign(&last).await.expect_err("nothing after it");
     assert!(matches!(error, RegistryError::Exhausted { .. }), "{error:?}");

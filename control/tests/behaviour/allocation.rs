@@ -106,7 +106,7 @@ split: { stable: [\"0-8999\"], heavy: [\"9000-9999\"] }
         (
             "9000-9999",
             "9000-9998",
-            "39:40: found 999 Slots for the Arm `heavy`, expected 1000, as the experiment's split says",
+            "39:37: found 999 Slots for the Arm `heavy`, expected 1000, as the experiment's split says",
         ),
     ] {
         let text = format!("{GOOD}{document}").replacen(

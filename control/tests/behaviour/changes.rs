@@ -68,10 +68,10 @@ fn a_rule_file_with_faults_stores_nothing() {
     let output = stage.apply(&dangling);
     let (_, error) = texts(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    let expected = "rules.yaml:5:60: found the Model `ranker@3`, expected one of the Models: \
+    let expected = "rules.yaml:5:54: found the Model `ranker@3`, expected one of the Models: \
                     ranker@1, ranker@2";
     assert!(error.starts_with(expected), "{error}");
-    assert!(error.ends_with("1 faults in the rules; nothing is stored\n"), "{error}");
+    assert!(error.ends_with("1 fault in the rules; nothing is stored\n"), "{error}");
     assert_eq!(stage.json(&["versions"])["versions"], json!([]));
     assert_eq!(model.asked(), Vec::<String>::new());
 }
@@ -84,7 +84,7 @@ fn an_endpoint_that_is_not_ready_keeps_a_version_from_leaving() {
     let output = stage.apply(&rules(&model, 9000, 1000));
     let (_, error) = texts(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("503 instead of 2xx"), "{error}");
+    assert!(error.contains("503 Service Unavailable instead of 2xx"), "{error}");
     assert!(error.contains("Version 1 failed validation and goes nowhere"), "{error}");
     assert_eq!(stage.json(&["status"])["active"], Value::Null);
     let detail: Value = serde_json::from_slice(&stage.get("/v1/versions/1").1).expect("JSON");

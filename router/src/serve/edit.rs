@@ -54,7 +54,7 @@ pub fn render(
         path: path(request, model, head),
         host: head.host().and_then(|host| FieldValue::new(host).ok()).unwrap_or(FieldValue::EMPTY),
         framing,
-        dropped: if splice.is_some() { DIGESTS } else { HeaderSet::EMPTY },
+        dropped: if splice.is_some() { DIGESTS.and(CONTROLS) } else { CONTROLS },
         fields,
     };
     let mut outbound = Outbound { head: worker.buffers.take(), body: Buffer::default() };
@@ -69,6 +69,9 @@ pub fn render(
     }
     outbound
 }
+
+/// What speaks to the router stays here: a model server could not tell a client's from the router's.
+const CONTROLS: HeaderSet = HeaderSet::of(&[HeaderKind::Switchboard]);
 
 /// Digests of a body that was edited are wrong (JS-01).
 const DIGESTS: HeaderSet = HeaderSet::of(&[HeaderKind::BodyDigest]);

@@ -54,7 +54,14 @@ fn what_concerns_one_connection_stays_on_it() {
     ));
     let answer = client.answer();
     let seen = upstream.next();
-    for gone in ["connection", "x-tenant", "te", "upgrade", "proxy-authorization"] {
+    for gone in [
+        "x-switchboard-objective",
+        "connection",
+        "x-tenant",
+        "te",
+        "upgrade",
+        "proxy-authorization",
+    ] {
         assert_eq!(seen.header(gone), None, "{gone}");
     }
     assert_eq!((seen.header("x-other"), seen.header("host")), (Some("3"), Some("router.test")));

@@ -83,11 +83,12 @@ fn context_from_the_body_decides_and_the_body_leaves_as_it_came() {
         (r#"{"context":{"country":"FR"}}"#, "stable:"),
         (r#"{"context":{"country":null}}"#, "stable:"),
         (r#"{"context":{}}"#, "stable:"),
-        ("", "stable:"),
     ] {
         client.send(post("COUNTRY", "", body));
         assert_eq!(client.answer().text(), format!("{answered}{body}"));
     }
+    client.send("GET / HTTP/1.1\r\nhost: a\r\nx-switchboard-objective: COUNTRY\r\n\r\n");
+    assert_eq!(client.answer_to("GET").text(), "stable:", "without a body the defaults hold");
     // JS-05: a byte order mark is taken off.
     client.send(post("COUNTRY", "", "\u{feff}{\"context\":{\"country\":\"DE\"}}"));
     assert_eq!(client.answer().text(), "heavy:{\"context\":{\"country\":\"DE\"}}");
@@ -127,7 +128,13 @@ fn what_names_no_objective_of_the_snapshot_is_refused_by_the_router() {
     ] {
         assert_eq!(refused(&mut client, by_body(body)).1, "objective_missing", "{body}");
     }
-    assert_eq!(refused(&mut client, by_body(r#"{"model":"#)), (400, "json_malformed".to_owned()));
+    for body in [r#"{"model":"#, ""] {
+        assert_eq!(
+            refused(&mut client, by_body(body)),
+            (400, "json_malformed".to_owned()),
+            "{body}"
+        );
+    }
     let twice = r#"{"model":"objective/FEED","model":"objective/CHAT"}"#;
     assert_eq!(refused(&mut client, by_body(twice)), (400, "json_duplicate_member".to_owned()));
     let wrong = r#"{"context":{"country":7}}"#;
