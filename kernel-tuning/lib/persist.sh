@@ -68,6 +68,8 @@ warn_of_overrides() {
             /etc/sysctl.conf | /etc/sysctl.d/9[1-9]* | /etc/sysctl.d/[A-Za-z]*) ;;
             *) continue ;;
             esac
+            # Debian and RHEL link /etc/sysctl.conf into sysctl.d: told once.
+            [ ! -L "$override_file" ] || continue
             if grep -q "^[[:blank:]]*$override_key[[:blank:]]*=" "$override_file" 2>/dev/null; then
                 advise "$override_key in ${override_file#"$root"}" 'only one file sets it' 'that file is read later and wins' "$override_key"
             fi

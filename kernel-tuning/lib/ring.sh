@@ -13,7 +13,7 @@ ring_settings() {
         ring_release
     setting ring.seccomp \
         --why 'Default seccomp profiles of containers forbid the io_uring calls (Docker since 25.0); the router then cannot start its workers.' \
-        --effect 'Which calls a filter forbids cannot be read from outside. Start the router in the same container: it says that io_uring is forbidden. Then allow io_uring_setup, io_uring_enter and io_uring_register in its seccomp profile, rather than running it unconfined.' \
+        --effect 'Which calls a filter forbids cannot be read from outside. Start the router in the same container: it ends with what the kernel said to its ring (Operation not permitted). Then allow io_uring_setup, io_uring_enter and io_uring_register in its seccomp profile, rather than running it unconfined.' \
         --source 'Documentation/userspace-api/seccomp_filter.rst; Docker: Seccomp security profiles; proc_pid_status(5)' &&
         ring_seccomp
 }

@@ -159,6 +159,42 @@ load fixture
     diff <(fingerprint) <(printf '%s\n' "$before")
 }
 
+@test "an apply that is killed in the middle can be reverted" {
+    rhel_root
+    before=$(fingerprint)
+    put card/kills KILL
+    run -137 tune apply --profile edge-latency --persist --root "$ROOT"
+    [ "$(cat "$ROOT/proc/sys/net/core/somaxconn")" = 4096 ]
+    [ "$(cat "$ROOT/proc/sys/vm/swappiness")" = 60 ]
+    rm "$ROOT/card/kills"
+    run -0 tune revert --root "$ROOT"
+    diff <(fingerprint) <(printf '%s\n' "$before")
+}
+
+@test "an apply that is told to stop takes back what it had changed" {
+    rhel_root
+    put card/kills TERM
+    before=$(fingerprint)
+    run -1 tune apply --profile edge-latency --persist --root "$ROOT"
+    [[ $output == *'rolled back  net.core.somaxconn: 128 -> 4096'* ]]
+    [[ $output == *'nothing is changed: interrupted'* ]]
+    diff <(fingerprint) <(printf '%s\n' "$before")
+}
+
+@test "a full disk under the state folder stops the apply, and nothing is changed" {
+    [ "$(id -u)" -eq 0 ] || skip 'needs root'
+    rhel_root
+    mkdir -p "$ROOT/state"
+    mount -t tmpfs -o size=32k tuning-test "$ROOT/state" 2>/dev/null || skip 'may not mount'
+    before=$(fingerprint)
+    run tune apply --profile edge-latency --state-dir /state --root "$ROOT"
+    after=$(fingerprint)
+    umount "$ROOT/state"
+    [ "$status" -eq 1 ]
+    [[ $output == *'nothing is changed: what is there cannot be saved'* ]]
+    diff <(printf '%s\n' "$after") <(printf '%s\n' "$before")
+}
+
 @test "a file that would be written through a symbolic link is left alone" {
     debian_root
     ln -s /etc/passwd "$ROOT/etc/sysctl.d/90-switchboard.conf"

@@ -138,6 +138,33 @@ load fixture
     [[ $output == *'no network interface here is up and has a device'* ]]
 }
 
+@test "--interface narrows to the named cards" {
+    rhel_root
+    put_card eno2 1 1 00:11:22:33:44:66
+    run tune check --root "$ROOT" --only nic.lro --interface eno1 --json
+    [ "$(json "[s['instance'] for s in it['settings']]" <<<"$output")" = "['eno1']" ]
+    run -0 tune check --root "$ROOT" --only nic.lro --interface eno9
+    [[ $output == *'no interface of --interface is up'* ]]
+}
+
+@test "irqbalance is told, since it would undo the affinity" {
+    debian_root
+    run -0 tune check --root "$ROOT" --only nic.irqbalance
+    [[ $output == *'as wanted nic.irqbalance'* ]]
+    mkdir -p "$ROOT/run/irqbalance"
+    run -0 tune check --root "$ROOT" --only nic.irqbalance
+    [[ $output == *'advice    nic.irqbalance'* ]]
+}
+
+@test "a file that sysctl reads later is told, once" {
+    debian_root
+    put etc/sysctl.conf 'vm.swappiness=60'
+    ln -s ../sysctl.conf "$ROOT/etc/sysctl.d/99-sysctl.conf"
+    put etc/sysctl.d/10-early.conf 'vm.swappiness = 60'
+    run -1 tune check --root "$ROOT" --persist --only vm.swappiness --json
+    [ "$(json "[s['present'] for s in it['settings'] if s['verdict'] == 'advice']" <<<"$output")" = "['vm.swappiness in /etc/sysctl.conf']" ]
+}
+
 @test "whole values are read from the real /proc/sys" {
     # dash's own `read` would take the first digit only.
     [ -r /proc/sys/vm/swappiness ] || skip 'no /proc/sys here'

@@ -133,7 +133,8 @@ case $1 in
 -g) printf 'Ring parameters for %s:\nPre-set maximums:\nRX:\t\t2048\nTX:\t\t2048\nCurrent hardware settings:\nRX:\t\t%s\nTX:\t\t512\n' "$2" "$(cat "$card/ring")" ;;
 -c) printf 'Coalesce parameters for %s:\nAdaptive RX: %s  TX: off\nrx-usecs:\t%s\nrx-frames:\tn/a\n' "$2" "$(cat "$card/adaptive-rx")" "$(cat "$card/rx-usecs")" ;;
 -k) printf 'Features for %s:\ntcp-segmentation-offload: on\ngeneric-segmentation-offload: on\ngeneric-receive-offload: off [fixed]\nlarge-receive-offload: %s\n' "$2" "$(cat "$card/lro")" ;;
--G) [ ! -e "$card/refuses" ] && printf '%s\n' "$4" >"$card/ring" ;;
+-G) [ ! -e "$card/kills" ] || kill -"$(cat "$card/kills")" $PPID
+    [ ! -e "$card/refuses" ] && printf '%s\n' "$4" >"$card/ring" ;;
 -C | -K) printf '%s\n' "$4" >"$card/$3" ;;
 esac
 END

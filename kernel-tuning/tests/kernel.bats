@@ -79,6 +79,22 @@ network_settings() {
     [ ! -e "$STATE" ]
 }
 
+@test "a real seccomp filter is told" {
+    command -v python3 >/dev/null || skip 'needs python3'
+    # One BPF instruction that allows every call, as a container's filter does with most.
+    run -0 python3 - "$TUNING/tune" <<'END'
+import ctypes, os, struct, sys
+
+libc = ctypes.CDLL(None)
+instruction = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HP", 1, ctypes.addressof(instruction)))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+    sys.exit("seccomp is refused here")
+os.execv(sys.argv[1], [sys.argv[1], "check", "--only", "ring.seccomp"])
+END
+    [[ $output == *'advice    ring.seccomp'*'present a filter'* ]]
+}
+
 @test "without root, apply and revert say so and change nothing" {
     command -v setpriv >/dev/null || skip 'needs setpriv'
     cp -r "$TUNING" "$BATS_TEST_TMPDIR/copy"
