@@ -12,6 +12,7 @@ Needs nothing but Python's standard library and the built binaries (`make build`
 import argparse
 import contextlib
 import math
+import re
 import shutil
 import signal
 import sys
@@ -109,8 +110,7 @@ class Demo:
     def apply_the_rules(self):
         self.screen.step("Apply the rules")
         shutil.copytree(EXAMPLES / "rules", self.rules)
-        for name, (wanted, _) in SERVERS.items():  # where a port was taken, another one was chosen
-            replace(self.rules / "placement.yaml", f"127.0.0.1:{wanted}", f"127.0.0.1:{self.ports[name]}")
+        place(self.rules / "placement.yaml", {wanted: self.ports[name] for name, (wanted, _) in SERVERS.items()})
         version = self.control.apply(self.rules)
         self.screen.claim(
             wait_until(lambda: self.router.is_ready() and self.router.version() == version),
@@ -249,6 +249,12 @@ def replace(path, old, new):
     if old not in text:
         raise ValueError(f"{path} has no `{old}`")
     path.write_text(text.replace(old, new))
+
+
+def place(path, ports):
+    """Where a wanted port was taken, another one was chosen. All at once: one's choice may be another's wish."""
+    text = path.read_text()
+    path.write_text(re.sub(r"127\.0\.0\.1:(\d+)", lambda match: f"127.0.0.1:{ports[int(match[1])]}", text))
 
 
 def slots_of(ranges):
