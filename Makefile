@@ -57,7 +57,7 @@ lint: setup ## Formatting and lints of Rust, Python and shell; warnings are erro
 bench: ## Compare with nginx and HAProxy in one run, release build; writes bench-results/
 	@.ci/setup-host --with-bench-peers
 	cargo build --release --workspace --bins
-	target/release/switchboard-loadtest compare
+	cargo run --release --package switchboard-loadtest -- compare
 
 fuzz: setup-host ## Fuzz every parser for FUZZ_SECONDS each (default 60)
 	fuzz/run.sh $(FUZZ_SECONDS)

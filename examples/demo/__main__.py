@@ -12,6 +12,7 @@ Needs nothing but Python's standard library and the built binaries (`make build`
 import argparse
 import contextlib
 import math
+import os
 import re
 import shutil
 import signal
@@ -269,10 +270,14 @@ def parse_arguments():
     parser.add_argument(
         "--binaries",
         type=Path,
-        default=EXAMPLES.parent / "target/debug",
-        help="folder of the built programs (default: target/debug)",
+        default=Path(os.environ.get("CARGO_TARGET_DIR", EXAMPLES.parent / "target")) / "debug",
+        help="folder of the built programs (default: cargo's own, target/debug)",
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.binaries = arguments.binaries.absolute()  # programs run in another folder
+    if not (arguments.binaries / "switchboard-router").exists():
+        parser.error(f"{arguments.binaries} has no switchboard-router: run `make build`")
+    return arguments
 
 
 if __name__ == "__main__":
