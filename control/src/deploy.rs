@@ -26,7 +26,8 @@ use crate::{
     plan::Plan,
     registry::{Action, Content, Registry, RegistryError, VersionRecord},
     rules::{
-        Draft, FaultKind, Object, Place, RuleFault, RuleFile, Unmentioned, WriteError, read, write,
+        Conditions, Draft, FaultKind, Object, Place, RuleFault, RuleFile, Unmentioned, WriteError,
+        read, write,
     },
 };
 
@@ -109,6 +110,8 @@ pub struct ActiveVersion {
     pub record: VersionRecord,
     /// What it says.
     pub content: Content,
+    /// Its compiled conditions, as far as this process has needed them: none after a start.
+    pub conditions: Conditions,
     /// What routers evaluate, opened as they open it.
     pub snapshot: Snapshot,
 }
@@ -223,10 +226,12 @@ impl Deployer {
             let restored = deployer.restorable(version).await?;
             let content = deployer.registry().content_of(&restored).await?;
             let group = deployer.group().to_owned();
-            let draft =
-                blocking(move || Draft::of_stored(content.set, content.allocations, &group))
-                    .await?
-                    .map_err(DeployError::Rules)?;
+            let active = deployer.active().ok_or(DeployError::NothingActive)?;
+            let draft = blocking(move || {
+                let known = (&active.content.set, &active.conditions);
+                Draft::of_stored(content.set, content.allocations, known, &group)
+            });
+            let draft = draft.await?.map_err(DeployError::Rules)?;
             let plan = deployer.plan_of(&draft);
             let restores = Some(restored.version);
             let change = way::Change { action: Action::Rollback, restores, actor, draft, plan };
@@ -297,8 +302,16 @@ impl Deployer {
             }
             let empty = Content::default();
             let base = active.as_ref().map_or(&empty, |active| &active.content);
-            let draft =
-                Draft::of_change(&base.set, &base.allocations, &documents, unmentioned, &group)?;
+            let nothing = Conditions::default();
+            let known = active.as_ref().map_or(&nothing, |active| &active.conditions);
+            let draft = Draft::of_change(
+                &base.set,
+                &base.allocations,
+                known,
+                &documents,
+                unmentioned,
+                &group,
+            )?;
             Ok((draft, documents))
         });
         let (draft, documents) = draft.await?.map_err(DeployError::Rules)?;

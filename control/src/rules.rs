@@ -2,14 +2,15 @@
 //!
 //! In reading order: [`yaml`] gives trees with positions, [`decode`] turns them into [`object`]s,
 //! [`expression`] compiles each `when`; [`set`] puts them on top of what the registry holds,
-//! [`check`] follows every reference, [`allocate`] decides who owns which Slots, [`compile`] writes
-//! the Definition, and [`draft`] holds all of that. [`mod@write`] is the way back to YAML.
+//! [`check`] follows every reference, [`allocate`] decides who owns which Slots, [`conditions`] keeps what is
+//! compiled, [`compile`] writes the Definition, and [`draft`] holds all of that. [`mod@write`] is the way back to YAML.
 //!
 //! Nothing here does I/O.
 
 mod allocate;
 mod check;
 mod compile;
+mod conditions;
 mod decode;
 mod documents;
 mod draft;
@@ -26,6 +27,7 @@ mod yaml;
 
 pub use self::{
     allocate::{Allocations, ExperimentKey, ExperimentSlots, LayerOwners},
+    conditions::Conditions,
     documents::{Documents, FILE_BYTES_MAX, RuleFile, read},
     draft::Draft,
     fault::{FaultKind, Place, RuleFault},

@@ -155,6 +155,17 @@ mod tests {
         }
     }
 
+    /// Two texts with one hash cannot be written down here, but a list can tell another text.
+    #[test]
+    fn an_equal_hash_is_not_taken_for_an_equal_text() {
+        let texts = ["a".to_owned()];
+        with_table(&texts, |table| {
+            assert_eq!(find(table, b"a", |_| Some("a")), Some(0));
+            assert_eq!(find(table, b"a", |_| Some("b")), None);
+            assert_eq!(find(table, b"a", |_| None), None);
+        });
+    }
+
     #[test]
     fn a_text_that_is_there_twice_is_no_sound_table() {
         let texts = ["a", "b", "a"].map(str::to_owned);

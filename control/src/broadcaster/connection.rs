@@ -36,6 +36,8 @@ pub struct Patience {
     pub reconnect_min: Duration,
     /// And at most.
     pub reconnect_max: Duration,
+    /// And at most after it hung or spoke nonsense: a Snapshot is up to 64 MiB to send again.
+    pub misbehaved_max: Duration,
 }
 
 impl Default for Patience {
@@ -45,6 +47,7 @@ impl Default for Patience {
             answer: Duration::from_secs(15),
             reconnect_min: Duration::from_millis(100),
             reconnect_max: Duration::from_secs(1),
+            misbehaved_max: Duration::from_secs(5),
         }
     }
 }
@@ -98,6 +101,24 @@ enum LinkError {
     Frame(FrameError),
 }
 
+impl LinkError {
+    /// Whether the router did what none should; else it, or its host, is only busy or gone.
+    const fn is_misbehaviour(&self) -> bool {
+        match self {
+            Self::NoHello(_)
+            | Self::NoAnswer(_)
+            | Self::Torn
+            | Self::Garbage(_)
+            | Self::TooLong
+            | Self::Protocol(_)
+            | Self::OutOfTurn(_)
+            | Self::OtherVersion { .. }
+            | Self::Frame(_) => true,
+            Self::Connect(_) | Self::Closed | Self::Read(_) | Self::Write(_) => false,
+        }
+    }
+}
+
 /// Keeps the socket connected until the receiver of its events is gone.
 pub(super) async fn keep(
     socket: PathBuf,
@@ -109,12 +130,17 @@ pub(super) async fn keep(
         let mut greeted = false;
         let ended = live(&socket, patience, &events, &mut greeted).await;
         let Some(error) = ended else { return };
-        pause = if greeted { patience.reconnect_min } else { pause };
         if events.send((socket.clone(), Event::Lost(error.to_string()))).await.is_err() {
             return;
         }
+        let pause_max = match error.is_misbehaviour() {
+            true => patience.misbehaved_max,
+            false if greeted => patience.reconnect_min,
+            false => patience.reconnect_max,
+        };
+        pause = pause.min(pause_max);
         sleep(pause).await;
-        pause = (pause * 2).min(patience.reconnect_max);
+        pause *= 2;
     }
 }
 

@@ -133,7 +133,9 @@ struct Round {
 }
 
 struct Router {
+    /// As it said last.
     identity: Option<Identity>,
+    connected: bool,
     boot: Boot,
     /// Its heartbeats say so too.
     running: Option<SnapshotId>,
@@ -166,6 +168,7 @@ impl Fleet {
         }
         let router = Router {
             identity: None,
+            connected: false,
             boot: Boot::default(),
             running: None,
             told: None,
@@ -202,9 +205,9 @@ impl Fleet {
         let Some(router) = self.routers.get_mut(socket) else { return Vec::new() };
         router.running = identity.running;
         router.identity = Some(identity);
+        router.connected = true;
         router.boot = boot;
         router.told = None;
-        router.error = None;
         router.heard_ms = Some(now_ms);
         self.advance(socket)
     }
@@ -213,7 +216,7 @@ impl Fleet {
     pub(super) fn lost(&mut self, socket: &Path, why: &str) -> Vec<Effect> {
         let Some(router) = self.routers.get_mut(socket) else { return Vec::new() };
         let name = router.name(socket);
-        router.identity = None;
+        router.connected = false;
         router.heartbeat = None;
         router.told = None;
         router.error = Some(why.to_owned());
@@ -247,6 +250,7 @@ impl Fleet {
             Reply::Active { running, slowest_swap_us } => {
                 router.running = Some(running);
                 router.refusal = None;
+                router.error = None;
                 router.slowest_swap_us = Some(slowest_swap_us);
                 Outcome::Done { slowest_swap_us: Some(slowest_swap_us) }
             }
@@ -428,7 +432,9 @@ impl Fleet {
     }
 
     fn standing(&self, router: &Router) -> Standing {
-        let Some(identity) = &router.identity else { return Standing::Away };
+        let Some(identity) = router.identity.as_ref().filter(|_| router.connected) else {
+            return Standing::Away;
+        };
         if identity.group != self.group {
             return Standing::ForeignGroup;
         }
@@ -465,9 +471,9 @@ impl Router {
     }
 
     fn takes_orders(&self, group: &str) -> bool {
-        self.identity
-            .as_ref()
-            .is_some_and(|identity| identity.group == group && identity.formats.contains(&FORMAT))
+        let reads =
+            |identity: &Identity| identity.group == group && identity.formats.contains(&FORMAT);
+        self.connected && self.identity.as_ref().is_some_and(reads)
     }
 
     /// The same content under the same version in the same life of the router stays refused.

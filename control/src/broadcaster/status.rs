@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 pub struct RouterStatus {
     /// Where it listens.
     pub socket: String,
-    /// Its own name, while it is there.
+    /// Its own name, as it said last.
     pub router: Option<String>,
-    /// Its group, while it is there.
+    /// Its group, as it said last.
     pub group: Option<String>,
-    /// Version and commit of its program, while it is there.
+    /// Version and commit of its program, as it said last.
     pub build: Option<String>,
     /// How it stands to what it should run.
     pub standing: Standing,
@@ -23,7 +23,7 @@ pub struct RouterStatus {
     pub running: Option<RunningVersion>,
     /// What it refused last, if nothing newer has become active on it.
     pub refusal: Option<Refusal>,
-    /// Why it is not there.
+    /// Why it is not there; or, where it is, why it was lost before, until it activates something.
     pub error: Option<String>,
     /// When it was heard last, in unix milliseconds.
     pub heard_ms: Option<u64>,

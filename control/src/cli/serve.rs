@@ -14,6 +14,7 @@ use switchboard_shared::snapshot::{SecretKey, syntax};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
+    time::timeout,
 };
 
 use crate::{
@@ -23,6 +24,9 @@ use crate::{
     gate::Gate,
     registry::Registry,
 };
+
+/// What a change that is on its way may still take once we are told to stop.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub(super) struct ServeArguments {
@@ -122,7 +126,10 @@ pub(super) async fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
     tracing::info!("stopping");
     stopping.send_replace(true);
     serving.await.context("the API broke")?; // with it goes the last handle of the broadcaster
-    broadcasting.await.context("the broadcaster broke")?;
+    match timeout(CHANGE_TIME_MAX, broadcasting).await {
+        Ok(ended) => ended.context("the broadcaster broke")?,
+        Err(_) => tracing::warn!("a change is still on its way; the next start ends it"),
+    }
     registry.close().await;
     Ok(())
 }

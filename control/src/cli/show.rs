@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::table::Table;
 use crate::{
     api::{Problem, VersionList},
-    broadcaster::RouterStatus,
+    broadcaster::{RouterStatus, Standing},
     clock,
     deploy::{Ended, Report, Status},
     plan::{Change, Plan},
@@ -234,7 +234,9 @@ pub(super) fn status(status: &Status) -> String {
             ));
         }
         if let Some(error) = &router.error {
-            text.push_str(&format!("{name} is away: {error}\n"));
+            let now = router.standing == Standing::Away;
+            let about = if now { "is away" } else { "was lost before" };
+            text.push_str(&format!("{name} {about}: {error}\n"));
         }
     }
     text

@@ -12,7 +12,7 @@ use crate::{
     clock,
     lifecycle::{AfterCrash, State},
     registry::{RegistryError, VersionRecord},
-    rules::Draft,
+    rules::{Conditions, Draft, RuleSet},
 };
 
 pub(super) async fn recover(deployer: &Deployer) -> Result<(), DeployError> {
@@ -42,7 +42,12 @@ pub(super) async fn recover(deployer: &Deployer) -> Result<(), DeployError> {
     let snapshot = open(deployer, &record, &file).await?;
     let id = stored_id(&record).ok_or(RegistryError::Damaged { what: "a digest" })?;
     let target = Target { id, file: file.into() };
-    deployer.0.active.send_replace(Some(Arc::new(ActiveVersion { record, content, snapshot })));
+    deployer.0.active.send_replace(Some(Arc::new(ActiveVersion {
+        record,
+        content,
+        conditions: Conditions::default(),
+        snapshot,
+    })));
     deployer.broadcaster().retarget(target).await?;
     Ok(())
 }
@@ -73,7 +78,8 @@ async fn open(
     let key = deployer.0.options.key.clone();
     let (version, created_ms) = (record.version, record.created_ms);
     blocking(move || {
-        let draft = Draft::of_stored(content.set, content.allocations, &group)
+        let nothing = (&RuleSet::default(), &Conditions::default());
+        let draft = Draft::of_stored(content.set, content.allocations, nothing, &group)
             .map_err(DeployError::Rules)?;
         let version = SnapshotVersion::new(version).ok_or(DeployError::Interrupted)?;
         let file = build(&draft.definition, version, created_ms, &key)?;

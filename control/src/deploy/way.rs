@@ -16,7 +16,7 @@ use crate::{
     lifecycle::{AfterCrash, State},
     plan::Plan,
     registry::{Action, Assignment, Content, Evidence, Signed, VersionRecord},
-    rules::Draft,
+    rules::{Conditions, Draft},
 };
 
 /// A change that is about to be made.
@@ -66,7 +66,7 @@ pub(super) async fn go(
     drop(assigned.0.send(way.report(Ended::Pending, None, Vec::new())));
     crash::point("assigned");
 
-    let ended = way.take(content, draft.definition).await;
+    let ended = way.take(content, draft.conditions, draft.definition).await;
     if let Err(error) = &ended {
         way.give_up(error).await;
     }
@@ -81,7 +81,12 @@ struct Way<'a> {
 
 impl Way<'_> {
     /// From `Assigned` to an end.
-    async fn take(&self, content: Content, definition: Definition) -> Result<Report, DeployError> {
+    async fn take(
+        &self,
+        content: Content,
+        conditions: Conditions,
+        definition: Definition,
+    ) -> Result<Report, DeployError> {
         let options = &self.deployer.0.options;
         let (target, snapshot) = self.sign(definition).await?;
         crash::point("validating");
@@ -115,7 +120,7 @@ impl Way<'_> {
         crash::point("activated");
         // It runs: whatever the disk says below, the next change starts from here.
         let record = VersionRecord { state: State::Active, ..record };
-        let active = ActiveVersion { record, content, snapshot };
+        let active = ActiveVersion { record, content, conditions, snapshot };
         self.deployer.0.active.send_replace(Some(Arc::new(active)));
         let seen: Vec<_> = activated.iter().map(|one| router_evidence(one, "activated")).collect();
         evidence.extend(seen.iter().cloned());

@@ -72,6 +72,11 @@ fn experiment(key: &ExperimentKey, before: &Content, after: &Content) -> Option<
         (Some(_), Some(_)) => Change::Changed,
     };
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    // Most experiments of most changes: nothing to count.
+    if change == Change::Changed && same_salts && old.owners() == new.owners() && !audience_changed
+    {
+        return None;
+    }
     let moves = if same_salts { exact(&old, &new) } else { expected(&old, &new) };
     (!moves.is_empty() || audience_changed).then(|| ExperimentChange {
         objective: key.objective.clone(),
@@ -110,6 +115,14 @@ impl<'a> Side<'a> {
     /// What decides where a Unit falls.
     fn salts(&self) -> (&str, Option<&str>) {
         (self.salt, self.layer.as_ref().map(|(salt, _)| *salt))
+    }
+
+    /// Who owns what.
+    const fn owners(&self) -> (&Owners, Option<&BTreeSet<Slot>>) {
+        match &self.layer {
+            Some((_, slots)) => (&self.arms, Some(slots)),
+            None => (&self.arms, None),
+        }
     }
 
     /// What decides which requests it meets.

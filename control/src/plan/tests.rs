@@ -23,7 +23,14 @@ fn content(before: &Content, text: &str) -> Content {
     let file = RuleFile { name: "rules.yaml".to_owned(), text: text.to_owned() };
     let documents = read(&[file]).expect("good rules");
     let (set, allocations) = (&before.set, &before.allocations);
-    let draft = Draft::of_change(set, allocations, &documents, Unmentioned::Prune, "g");
+    let draft = Draft::of_change(
+        set,
+        allocations,
+        &Default::default(),
+        &documents,
+        Unmentioned::Prune,
+        "g",
+    );
     let draft = draft.expect("a good draft");
     Content { set: draft.set, allocations: draft.allocations }
 }

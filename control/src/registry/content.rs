@@ -1,12 +1,16 @@
 //! Selections and placements: stored once, found again by digest.
 
-use sqlx::{Row, Sqlite, SqliteConnection, Transaction, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, Transaction, sqlite::SqliteRow};
 use switchboard_shared::{allocation::Allocation as Owners, slot::SlotRange};
 
 use super::{Registry, RegistryError, stored, version::Content, while_doing};
 use crate::rules::{
     Allocations, ExperimentKey, ExperimentSlots, Kind, LayerOwners, Object, RuleSet, SlotSet,
 };
+
+/// Rows of one statement: each statement is a way to the database's thread and back, and SQLite takes
+/// at most 32 766 values.
+const ROWS_AT_ONCE: usize = 500;
 
 /// An object as a row: its canonical JSON, and the digest of that with kind and name.
 struct ObjectRow {
@@ -82,7 +86,7 @@ pub(super) async fn store_selection(
     .fetch_one(&mut **transaction)
     .await
     .map_err(while_doing(doing))?;
-    let member = "INSERT INTO selection_object (selection, object) VALUES (?, ?)";
+    let member = "INSERT INTO selection_object (selection, object) ";
     store_objects(transaction, &rows, version, member).await.map_err(while_doing(doing))?;
     slots.store(transaction, version).await.map_err(while_doing(doing))?;
     Ok(version)
@@ -117,7 +121,7 @@ pub(super) async fn store_placement(
     .fetch_one(&mut **transaction)
     .await
     .map_err(while_doing(doing))?;
-    let member = "INSERT INTO placement_object (placement, object) VALUES (?, ?)";
+    let member = "INSERT INTO placement_object (placement, object) ";
     store_objects(transaction, &rows, version, member).await.map_err(while_doing(doing))?;
     Ok(version)
 }
@@ -136,21 +140,20 @@ async fn store_objects(
     version: i64,
     member: &'static str,
 ) -> Result<(), sqlx::Error> {
-    for row in rows {
-        sqlx::query(
-            "INSERT OR IGNORE INTO object (digest, kind, name, content) VALUES (?, ?, ?, ?)",
-        )
-        .bind(row.digest.as_slice())
-        .bind(row.kind.word())
-        .bind(&row.name)
-        .bind(&row.content)
-        .execute(&mut *connection)
-        .await?;
-        sqlx::query(member)
-            .bind(version)
-            .bind(row.digest.as_slice())
-            .execute(&mut *connection)
-            .await?;
+    for rows in rows.chunks(ROWS_AT_ONCE) {
+        let mut query = QueryBuilder::<Sqlite>::new(
+            "INSERT OR IGNORE INTO object (digest, kind, name, content) ",
+        );
+        query.push_values(rows, |mut values, row| {
+            values.push_bind(row.digest.as_slice()).push_bind(row.kind.word());
+            values.push_bind(&row.name).push_bind(&row.content);
+        });
+        query.build().execute(&mut *connection).await?;
+        let mut query = QueryBuilder::<Sqlite>::new(member);
+        query.push_values(rows, |mut values, row| {
+            values.push_bind(version).push_bind(row.digest.as_slice());
+        });
+        query.build().execute(&mut *connection).await?;
     }
     Ok(())
 }
@@ -184,32 +187,25 @@ impl SlotRows {
         connection: &mut SqliteConnection,
         selection: i64,
     ) -> Result<(), sqlx::Error> {
-        for (key, arm, salt, slots) in &self.experiments {
-            sqlx::query(
-                "INSERT INTO experiment_slots (selection, objective, rule, arm, salt, slots)
-                 VALUES (?, ?, ?, ?, ?, ?)",
-            )
-            .bind(selection)
-            .bind(&key.objective)
-            .bind(&key.rule)
-            .bind(arm)
-            .bind(salt)
-            .bind(slots)
-            .execute(&mut *connection)
-            .await?;
+        for rows in self.experiments.chunks(ROWS_AT_ONCE) {
+            let mut query = QueryBuilder::<Sqlite>::new(
+                "INSERT INTO experiment_slots (selection, objective, rule, arm, salt, slots) ",
+            );
+            query.push_values(rows, |mut values, (key, arm, salt, slots)| {
+                values.push_bind(selection).push_bind(&key.objective).push_bind(&key.rule);
+                values.push_bind(arm).push_bind(salt).push_bind(slots);
+            });
+            query.build().execute(&mut *connection).await?;
         }
-        for (layer, experiment, salt, slots) in &self.layers {
-            sqlx::query(
-                "INSERT INTO layer_slots (selection, layer, experiment, salt, slots)
-                 VALUES (?, ?, ?, ?, ?)",
-            )
-            .bind(selection)
-            .bind(layer)
-            .bind(experiment)
-            .bind(salt)
-            .bind(slots)
-            .execute(&mut *connection)
-            .await?;
+        for rows in self.layers.chunks(ROWS_AT_ONCE) {
+            let mut query = QueryBuilder::<Sqlite>::new(
+                "INSERT INTO layer_slots (selection, layer, experiment, salt, slots) ",
+            );
+            query.push_values(rows, |mut values, (layer, experiment, salt, slots)| {
+                values.push_bind(selection).push_bind(layer).push_bind(experiment);
+                values.push_bind(salt).push_bind(slots);
+            });
+            query.build().execute(&mut *connection).await?;
         }
         Ok(())
     }

@@ -15,7 +15,14 @@ fn content(layers: &[&str]) -> Content {
         layers.iter().map(|name| format!("---\n{{ kind: Layer, name: {name} }}\n")).collect();
     let documents = read(&[RuleFile { name: "r".to_owned(), text }]).expect("good rules");
     let set = RuleSet::default();
-    let draft = Draft::of_change(&set, &Default::default(), &documents, Unmentioned::Keep, "g");
+    let draft = Draft::of_change(
+        &set,
+        &Default::default(),
+        &Default::default(),
+        &documents,
+        Unmentioned::Keep,
+        "g",
+    );
     let draft = draft.expect("a good draft");
     Content { set: draft.set, allocations: draft.allocations }
 }

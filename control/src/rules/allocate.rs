@@ -152,7 +152,7 @@ pub(super) fn allocate(
     for (key, experiment) in experiments(set) {
         let before = previous.experiments.get(&key).filter(|slots| slots.salt == experiment.salt);
         let before = before.map_or(&nothing, |slots| &slots.arms);
-        match before.reallocate(&experiment.split) {
+        match reallocated(before, &experiment.split) {
             Ok(arms) => {
                 let salt = experiment.salt.clone();
                 next.experiments.insert(key, ExperimentSlots { salt, arms });
@@ -165,7 +165,7 @@ pub(super) fn allocate(
         let shares = shares.get(name.as_str()).unwrap_or(&nobody);
         let before = previous.layers.get(name).filter(|owners| owners.salt == layer.salt);
         let before = before.map_or(&nothing, |owners| &owners.experiments);
-        match before.reallocate(shares) {
+        match reallocated(before, shares) {
             Ok(experiments) => {
                 let salt = layer.salt.clone();
                 next.layers.insert(name.clone(), LayerOwners { salt, experiments });
@@ -174,6 +174,15 @@ pub(super) fn allocate(
         }
     }
     if faults.is_empty() { Ok(next) } else { Err(faults) }
+}
+
+/// The same Slots where the weights are the same, which is most often.
+fn reallocated(before: &Owners, weights: &Weights) -> Result<Owners, AllocationError> {
+    let owned = before.owners().len();
+    let wanted = weights.iter().filter(|(_, weight)| **weight > 0);
+    let same = wanted.clone().count() == owned
+        && wanted.into_iter().all(|(owner, weight)| before.weight(owner) == *weight);
+    if same { Ok(before.clone()) } else { before.reallocate(weights) }
 }
 
 fn too_much(documents: &Documents, kind: Kind, name: &str, error: &AllocationError) -> RuleFault {

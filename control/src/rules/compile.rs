@@ -1,14 +1,14 @@
 //! From objects and their Slots to the Definition that a Snapshot is built from.
 
 use switchboard_shared::{
-    definition::{self, Definition},
+    definition::{self, Definition, Predicate},
     snapshot,
 };
 
 use super::{
     allocate::{Allocations, ExperimentKey},
+    conditions::Conditions,
     documents::Documents,
-    expression,
     fault::{FaultKind, Place, RuleFault},
     object::{
         Arm, Attribute, Experiment, Fact, Kind, Objective, Outcome, Rule, Scalar, Timeouts,
@@ -24,19 +24,13 @@ use super::{
 /// this is about limits that several objects reach together.
 pub(super) fn compile(
     set: &RuleSet,
+    conditions: &Conditions,
     allocations: &Allocations,
     group: &str,
     documents: &Documents,
 ) -> Result<Definition, Vec<RuleFault>> {
-    let mut faults = Vec::new();
-    let objectives = set
-        .objectives
-        .values()
-        .filter_map(|one| objective(one, allocations, documents, &mut faults))
-        .collect();
-    if !faults.is_empty() {
-        return Err(faults);
-    }
+    let objectives = set.objectives.values().map(|one| objective(one, conditions, allocations));
+    let objectives = objectives.collect();
     let layers = set
         .layers
         .values()
@@ -107,39 +101,22 @@ fn place_of(place: &snapshot::Place, documents: &Documents) -> Option<Place> {
 
 fn objective(
     objective: &Objective,
+    conditions: &Conditions,
     allocations: &Allocations,
-    documents: &Documents,
-    faults: &mut Vec<RuleFault>,
-) -> Option<definition::Objective> {
-    let mut rules = Vec::with_capacity(objective.rules.len());
-    for (number, one) in objective.rules.iter().enumerate() {
-        match rule(objective, one, allocations) {
-            Ok(rule) => rules.push(rule),
-            Err(expressions) => {
-                let path = ["rules", &number.to_string(), "when"];
-                let place = documents.place(Kind::Objective, &objective.token, &path);
-                faults.extend(expressions.into_iter().map(|fault| RuleFault {
-                    place: place.clone(),
-                    kind: FaultKind::Expression,
-                    found: fault.found,
-                    expected: fault.expected,
-                }));
-            }
-        }
-    }
-    if rules.len() < objective.rules.len() {
-        return None;
-    }
-    Some(definition::Objective {
+) -> definition::Objective {
+    let conditions = conditions.of_objective(&objective.token);
+    debug_assert_eq!(conditions.len(), objective.rules.len(), "one for each Rule");
+    let rules = objective.rules.iter().zip(conditions);
+    definition::Objective {
         token: objective.token.clone(),
         context: objective.context.iter().map(attribute).collect(),
         default_arm: objective.default.clone(),
         arms: objective.arms.iter().map(arm).collect(),
-        rules,
+        rules: rules.map(|(one, when)| rule(objective, one, when, allocations)).collect(),
         idempotent: objective.idempotent,
         timeouts: timeouts(objective.timeouts),
         body_bytes_max: objective.body_bytes_max,
-    })
+    }
 }
 
 fn attribute((name, attribute): (&String, &Attribute)) -> definition::Attribute {
@@ -173,12 +150,9 @@ fn arm((name, arm): (&String, &Arm)) -> definition::Arm {
 fn rule(
     objective: &Objective,
     rule: &Rule,
+    when: &Option<Predicate>,
     allocations: &Allocations,
-) -> Result<definition::Rule, Vec<expression::ExpressionFault>> {
-    let when = match &rule.when {
-        Some(when) => Some(expression::compile(when, &objective.context)?),
-        None => None,
-    };
+) -> definition::Rule {
     let then = match &rule.then {
         Outcome::Arm(arm) => definition::Outcome::Arm(arm.clone()),
         Outcome::Experiment(one) => {
@@ -187,7 +161,7 @@ fn rule(
             definition::Outcome::Experiment(experiment(&key, one, allocations))
         }
     };
-    Ok(definition::Rule { name: rule.name.clone(), when, then })
+    definition::Rule { name: rule.name.clone(), when: when.clone(), then }
 }
 
 fn experiment(

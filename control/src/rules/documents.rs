@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    decode, expression,
+    conditions::{ObjectiveConditions, compile},
+    decode,
     fault::{FaultKind, Place, RuleFault},
     object::{Kind, Object, Objective},
     read::Reader,
@@ -36,6 +37,8 @@ struct Document {
     file: String,
     root: Node,
     object: Object,
+    /// Of an Objective without faults.
+    conditions: Option<ObjectiveConditions>,
 }
 
 impl Documents {
@@ -48,6 +51,12 @@ impl Documents {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
+    }
+
+    /// The compiled conditions of an Objective that a file holds.
+    pub(crate) fn conditions(&self, token: &str) -> Option<&ObjectiveConditions> {
+        let at = self.by_name.get(&(Kind::Objective, token.to_owned()))?;
+        self.documents.get(*at)?.conditions.as_ref()
     }
 
     /// Where an Objective writes its token.
@@ -116,23 +125,32 @@ fn read_file(file: &RuleFile, documents: &mut Documents, reader: &mut Reader<'_>
     };
     for root in roots {
         if let Some(object) = decode::object(reader, &root) {
-            if let Object::Objective(objective) = &object {
-                check_expressions(file, &root, objective, reader);
-            }
-            documents.add(Document { file: file.name.clone(), root, object }, reader);
+            let conditions = match &object {
+                Object::Objective(objective) => conditions(file, &root, objective, reader),
+                _ => None,
+            };
+            documents.add(Document { file: file.name.clone(), root, object, conditions }, reader);
         }
     }
 }
 
-fn check_expressions(file: &RuleFile, root: &Node, objective: &Objective, reader: &mut Reader<'_>) {
-    for (number, rule) in objective.rules.iter().enumerate() {
-        let Some(when) = &rule.when else { continue };
-        let Err(faults) = expression::compile(when, &objective.context) else { continue };
-        let scalar = root.under(&["rules", &number.to_string(), "when"]);
+/// Compiles the conditions of an Objective; each fault gets its place within the text.
+fn conditions(
+    file: &RuleFile,
+    root: &Node,
+    objective: &Objective,
+    reader: &mut Reader<'_>,
+) -> Option<ObjectiveConditions> {
+    let faults = match compile(objective) {
+        Ok(conditions) => return Some(conditions),
+        Err(faults) => faults,
+    };
+    for (place, fault) in faults {
+        let when = objective.rules.get(place).and_then(|rule| rule.when.as_deref());
+        let scalar = root.under(&["rules", &place.to_string(), "when"]);
         debug_assert!(matches!(scalar.value, Value::Text(_)), "`when` was read from there");
-        for fault in faults {
-            let mark = mark_within(&file.text, scalar.mark, when, fault.offset);
-            reader.fault(mark, FaultKind::Expression, fault.found, fault.expected);
-        }
+        let mark = mark_within(&file.text, scalar.mark, when.unwrap_or_default(), fault.offset);
+        reader.fault(mark, FaultKind::Expression, fault.found, fault.expected);
     }
+    None
 }

@@ -6,6 +6,7 @@ use super::{
     allocate::{Allocations, allocate},
     check::check,
     compile::compile,
+    conditions::Conditions,
     documents::Documents,
     fault::RuleFault,
     set::{RuleSet, Unmentioned},
@@ -18,43 +19,51 @@ pub struct Draft {
     pub set: RuleSet,
     /// Who owns which Slots.
     pub allocations: Allocations,
-    /// Both of them compiled.
+    /// The compiled conditions, for the next change.
+    pub conditions: Conditions,
+    /// All of them compiled.
     pub definition: Definition,
 }
 
 impl Draft {
-    /// What `set` and `previous` become with the documents on top, for the routers of `group`.
+    /// What a version becomes with the documents on top, for the routers of `group`. Conditions that
+    /// `conditions` has are not compiled again.
     ///
     /// # Errors
     /// Every fault that was found, sorted by place; never empty.
     pub fn of_change(
-        set: &RuleSet,
+        before: &RuleSet,
         previous: &Allocations,
+        conditions: &Conditions,
         documents: &Documents,
         unmentioned: Unmentioned,
         group: &str,
     ) -> Result<Self, Vec<RuleFault>> {
-        let set = set.with(documents, unmentioned);
+        let set = before.with(documents, unmentioned);
         let mut faults = check(&set, documents);
         if !faults.is_empty() {
             faults.sort();
             return Err(faults);
         }
         let allocations = allocate(&set, previous, documents)?;
-        let definition = compile(&set, &allocations, group, documents)?;
-        Ok(Self { set, allocations, definition })
+        let conditions = Conditions::of(&set, documents, (before, conditions))?;
+        let definition = compile(&set, &conditions, &allocations, group, documents)?;
+        Ok(Self { set, allocations, conditions, definition })
     }
 
-    /// What was stored, as it was.
+    /// What was stored, as it was. Conditions that `active` has too are not compiled again.
     ///
     /// # Errors
     /// A stored version that this build no longer takes.
     pub fn of_stored(
         set: RuleSet,
         allocations: Allocations,
+        active: (&RuleSet, &Conditions),
         group: &str,
     ) -> Result<Self, Vec<RuleFault>> {
-        let definition = compile(&set, &allocations, group, &Documents::default())?;
-        Ok(Self { set, allocations, definition })
+        let documents = Documents::default();
+        let conditions = Conditions::of(&set, &documents, active)?;
+        let definition = compile(&set, &conditions, &allocations, group, &documents)?;
+        Ok(Self { set, allocations, conditions, definition })
     }
 }

@@ -14,7 +14,14 @@ fn good() -> Draft {
 
 fn changed(before: &Draft, text: &str) -> Result<Draft, Vec<RuleFault>> {
     let documents = read(&[file(text)])?;
-    Draft::of_change(&before.set, &before.allocations, &documents, Unmentioned::Keep, "default")
+    Draft::of_change(
+        &before.set,
+        &before.allocations,
+        &before.conditions,
+        &documents,
+        Unmentioned::Keep,
+        "default",
+    )
 }
 
 fn key() -> ExperimentKey {

@@ -1,7 +1,8 @@
 //! Every error of a rule file says file:line:column, what was found and what was expected.
 
 use switchboard_control::rules::{
-    Allocations, Documents, Draft, FaultKind, RuleFault, RuleFile, RuleSet, Unmentioned, read,
+    Allocations, Conditions, Documents, Draft, FaultKind, RuleFault, RuleFile, RuleSet,
+    Unmentioned, read,
 };
 
 /// A small good set, one document per object.
@@ -45,7 +46,14 @@ pub(crate) fn file(text: &str) -> RuleFile {
 
 pub(crate) fn draft(documents: &Documents) -> Result<Draft, Vec<RuleFault>> {
     let (set, allocations) = (RuleSet::default(), Allocations::default());
-    Draft::of_change(&set, &allocations, documents, Unmentioned::Keep, "default")
+    Draft::of_change(
+        &set,
+        &allocations,
+        &Conditions::default(),
+        documents,
+        Unmentioned::Keep,
+        "default",
+    )
 }
 
 /// All faults of one file, read and drafted on an empty registry.
@@ -366,6 +374,7 @@ fn what_only_the_registry_holds_is_named_when_a_change_breaks_it() {
     let change = Draft::of_change(
         &before.set,
         &before.allocations,
+        &before.conditions,
         &documents,
         Unmentioned::Prune,
         "default",
@@ -377,8 +386,14 @@ fn what_only_the_registry_holds_is_named_when_a_change_breaks_it() {
     );
 
     let layer = read(&[file("kind: Layer\nname: ranking\nsalt: trial-1\n")]).expect("good rules");
-    let change =
-        Draft::of_change(&before.set, &before.allocations, &layer, Unmentioned::Keep, "default");
+    let change = Draft::of_change(
+        &before.set,
+        &before.allocations,
+        &before.conditions,
+        &layer,
+        Unmentioned::Keep,
+        "default",
+    );
     let told = change.expect_err("the salts collide")[0].to_string();
     assert!(told.starts_with("registry: Objective RECOMMEND: found the salt `trial-1`"), "{told}");
 }

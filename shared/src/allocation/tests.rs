@@ -87,6 +87,15 @@ fn released_slots_go_before_those_that_nobody_owned() {
 }
 
 #[test]
+fn released_slots_go_first_even_where_lower_ones_are_free() {
+    let before = fresh(&[("a", 10), ("b", 10)]);
+    let gap = before.reallocate(&weights(&[("b", 10)])).expect("fits");
+    let after = gap.reallocate(&weights(&[("b", 6), ("c", 7)])).expect("fits");
+    assert_eq!(plain(after.ranges("b")), [(10, 15)]);
+    assert_eq!(plain(after.ranges("c")), [(0, 2), (16, 19)]);
+}
+
+#[test]
 fn growers_take_in_the_order_of_their_names_bytewise() {
     let before = fresh(&[("m", 10)]);
     let after = before.reallocate(&weights(&[("a", 3), ("Z", 3), ("é", 3)])).expect("fits");

@@ -4,6 +4,9 @@
 //! read in place. What matches is what `semver::VersionReq::matches` says; a property test holds
 //! the two together.
 
+#[cfg(test)]
+mod tests;
+
 use std::{cmp::Ordering, fmt};
 
 use rkyv::{Archive, Serialize};

@@ -181,14 +181,25 @@ fn at_most(what: &'static str, count: usize, count_max: usize) -> Result<(), Fau
 }
 
 /// No two objects of one kind share a name.
-fn distinct<'a>(names: impl Iterator<Item = &'a str>, object: Object) -> Result<(), CheckError> {
-    match first_repeated(names) {
+fn distinct<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    object: Object,
+) -> Result<(), CheckError> {
+    let mut seen = HashSet::new();
+    match names.find(|name| !seen.insert(*name)) {
         None => Ok(()),
         Some(name) => Err(Fault::Twice.at(Place::of(object, name))),
     }
 }
 
-fn first_repeated<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = HashSet::new();
-    names.find(|name| !seen.insert(*name))
+/// The first two of one name among an Objective's few. Comparing each with each costs less than a
+/// hash table for each of 10 000 Objectives, which would be a good part of the whole check.
+fn first_repeated<'a, T>(
+    few: impl Iterator<Item = T> + Clone,
+    name: impl Fn(&T) -> &'a str,
+) -> Option<(T, T)> {
+    few.clone().enumerate().find_map(|(place, one)| {
+        let before = few.clone().take(place).find(|other| name(other) == name(&one));
+        before.map(|before| (before, one))
+    })
 }

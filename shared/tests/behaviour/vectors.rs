@@ -178,7 +178,7 @@ fn slot_vectors() -> SlotVectors {
 type Pairs<'a> = &'a [(&'a str, u16)];
 
 fn allocation_vectors() -> AllocationVectors {
-    let chains: [(&str, &[Pairs<'_>]); 6] = [
+    let chains: [(&str, &[Pairs<'_>]); 7] = [
         ("coverage 20 % to 100 %", &[&[("a", 1_000), ("b", 1_000)], &[("a", 5_000), ("b", 5_000)]]),
         ("90/10 to 80/20", &[&[("a", 9_000), ("b", 1_000)], &[("a", 8_000), ("b", 2_000)]]),
         (
@@ -192,6 +192,15 @@ fn allocation_vectors() -> AllocationVectors {
         (
             "released before never owned",
             &[&[("a", 100), ("b", 100)], &[("a", 90), ("b", 100), ("c", 30)], &[("c", 35)], &[]],
+        ),
+        (
+            "released before never owned, though these are lower",
+            &[
+                &[("a", 10), ("b", 10)],
+                &[("b", 10)],
+                &[("b", 6), ("c", 7)],
+                &[("b", 5), ("c", 7), ("d", 2)],
+            ],
         ),
         (
             "names in bytewise order",

@@ -165,6 +165,22 @@ fn a_router_is_never_taken_back() {
 }
 
 #[test]
+fn a_router_that_is_away_keeps_its_name_and_one_that_failed_its_error() {
+    let mut fleet = fleet(&[("a", None)]);
+    fleet.retarget(target(1));
+    fleet.lost(&path("a"), "it hung");
+    let away = fleet.status().remove(0);
+    assert_eq!((away.standing, away.router.as_deref()), (Standing::Away, Some("r")));
+    fleet.connected(&path("a"), identity(None), boot(1), 0);
+    let back = fleet.status().remove(0);
+    assert_eq!((back.standing, back.error.as_deref()), (Standing::Behind, Some("it hung")));
+    fleet.replied(&path("a"), Reply::Prepared(id(1)), 0);
+    fleet.replied(&path("a"), active(1), 0);
+    let good = fleet.status().remove(0);
+    assert_eq!((good.standing, good.error), (Standing::Current, None));
+}
+
+#[test]
 fn a_router_of_other_formats_or_groups_is_left_alone() {
     let mut fleet = fleet(&[]);
     for (name, identity) in [

@@ -1,7 +1,5 @@
 //! The check of one Objective.
 
-use std::collections::HashMap;
-
 use super::{
     CheckError, Fault, Object, Part, Place, at_most, check_default, first_repeated,
     layers::check_salt,
@@ -52,7 +50,7 @@ pub(super) fn check(
 /// The Rules that are Experiments.
 pub(super) fn experiments(
     objective: &ArchivedObjective,
-) -> impl Iterator<Item = (&ArchivedRule, &ArchivedExperiment)> {
+) -> impl Iterator<Item = (&ArchivedRule, &ArchivedExperiment)> + Clone {
     objective.rules.iter().filter_map(|rule| Some((rule, objective.experiment(rule)?)))
 }
 
@@ -211,14 +209,17 @@ fn check_timeouts(timeouts: &ArchivedTimeouts) -> Result<(), Fault> {
 
 /// No two attributes, Arms or Rules share a name.
 fn check_names(objective: &ArchivedObjective) -> Result<(), CheckError> {
-    let attributes = objective.context.iter().map(|attribute| attribute.name.as_str());
-    let arms = objective.arms.iter().map(|arm| arm.name.as_str());
-    let rules = objective.rules.iter().map(|rule| rule.name.as_str());
-    let repeated = first_repeated(attributes)
-        .map(|name| (Part::Attribute, name))
-        .or_else(|| first_repeated(arms).map(|name| (Part::Arm, name)))
-        .or_else(|| first_repeated(rules).map(|name| (Part::Rule, name)));
-    match repeated {
+    let attribute = first_repeated(objective.context.iter(), |one| one.name.as_str())
+        .map(|(_, attribute)| (Part::Attribute, attribute.name.as_str()));
+    let arm = || {
+        first_repeated(objective.arms.iter(), |one| one.name.as_str())
+            .map(|(_, arm)| (Part::Arm, arm.name.as_str()))
+    };
+    let rule = || {
+        first_repeated(objective.rules.iter(), |one| one.name.as_str())
+            .map(|(_, rule)| (Part::Rule, rule.name.as_str()))
+    };
+    match attribute.or_else(arm).or_else(rule) {
         None => Ok(()),
         Some((part, name)) => {
             Err(Fault::Twice.at(Place::of(Object::Objective, &objective.token).part(part, name)))
@@ -229,13 +230,12 @@ fn check_names(objective: &ArchivedObjective) -> Result<(), CheckError> {
 /// Two Experiments of one Objective with one salt would always agree.
 fn check_salts(objective: &ArchivedObjective) -> Result<(), CheckError> {
     let place = |rule: &str| Place::of(Object::Objective, &objective.token).part(Part::Rule, rule);
-    let mut salts = HashMap::new();
-    for (rule, experiment) in experiments(objective) {
-        if let Some(other) = salts.insert(experiment.salt.as_str(), rule.name.as_str()) {
+    match first_repeated(experiments(objective), |(_, experiment)| experiment.salt.as_str()) {
+        None => Ok(()),
+        Some(((other, _), (rule, experiment))) => {
             let salt = experiment.salt.as_str().to_owned();
-            let fault = Fault::SaltTwice { salt, other: Box::new(place(other)) };
-            return Err(fault.at(place(&rule.name)));
+            let fault = Fault::SaltTwice { salt, other: Box::new(place(&other.name)) };
+            Err(fault.at(place(&rule.name)))
         }
     }
-    Ok(())
 }
