@@ -114,6 +114,17 @@ pub const RING_ENTRIES: u32 = 4096;
 pub const BUFFER_BYTES: usize = 32 * 1024;
 /// Spare buffers that a core keeps: 32 MiB at most.
 pub const BUFFERS_POOLED_MAX: usize = 1024;
+/// Buffers that a core lends to its ring for arriving bytes: above what arrives in one turn of a busy core. A
+/// power of two. Where more arrives, receiving pauses for a turn.
+pub const LENT_BUFFERS: u16 = 256;
+/// Bytes of one connection that may wait to be read before the kernel is told to stop: what the peer of a slow
+/// reader can pin, a lent buffer's length apart.
+pub const ARRIVED_BYTES_MAX: usize = 4 * BUFFER_BYTES;
+/// Arrivals up to this length are moved together where they are not read at once: copying costs less than
+/// pinning a buffer each.
+pub const GATHERED_BYTES_MAX: usize = 4096;
+/// Tasks polled before a core looks at its ring again, so that tasks that wake each other cannot starve it.
+pub const POLLS_PER_TURN: usize = 4096;
 /// Connections that wait to be accepted, per core; the kernel cuts it to `somaxconn`.
 pub const ACCEPT_BACKLOG: i32 = 4096;
 /// Hang-ups handled per loop turn, so that a mass disconnect cannot hold the core.
@@ -140,8 +151,8 @@ pub const SCRATCHES_POOLED_MAX: usize = 1024;
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often unused upstream connections are looked at.
 pub const POOL_SWEEP_EVERY: Duration = Duration::from_millis(500);
-/// A kept connection that was silent for this long gives its buffer back.
-pub const IDLE_BUFFER_SPAN: Duration = Duration::from_millis(500);
+/// A kept connection that was silent for this long gives back what serving a request needs.
+pub const REST_AFTER: Duration = Duration::from_millis(500);
 /// How long a closing connection is read on, so that the client gets the answer before the reset.
 pub const LINGER_SPAN: Duration = Duration::from_secs(2);
 /// How many bytes of a closing connection are read and dropped.

@@ -11,5 +11,6 @@ pub mod listener;
 pub mod peer;
 pub mod ring;
 pub mod signal;
+mod socket;
 pub mod stream;
 pub mod task;

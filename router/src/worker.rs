@@ -45,7 +45,7 @@ pub struct Worker {
     /// This core's counters.
     pub counters: Writer<WorkerCounters>,
     /// Spare buffers.
-    pub buffers: BufferPool,
+    pub buffers: Rc<BufferPool>,
     /// Spare parsing tables.
     pub scratches: ScratchPool,
     /// Endpoints and their pooled connections.
@@ -83,7 +83,7 @@ impl Worker {
         Ok(Rc::new(Self {
             counters: seat.counters.worker(seat.plan.worker).context("counters are taken once")?,
             plan: seat.plan,
-            buffers: BufferPool::default(),
+            buffers: BufferPool::of_this_core()?,
             scratches: ScratchPool::default(),
             endpoints: Endpoints::default(),
             pool_limits: PoolLimits {
@@ -422,7 +422,7 @@ async fn accept(worker: Rc<Worker>, listener: Listener) {
 
 fn greet(worker: &Rc<Worker>, stream: Stream) {
     worker.counters.connections_accepted.add(1);
-    let link = Rc::new(Link::new(stream.fd()));
+    let link = Rc::new(Link::new(stream.reader.handle()));
     let key = worker.enter(Rc::clone(&link));
     if worker.hangups.watch(stream.fd(), key).is_err() {
         worker.counters.accept_failures.add(1);

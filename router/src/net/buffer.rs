@@ -1,9 +1,10 @@
 //! Bytes on their way: a growable window that the kernel fills at one end and drains at the other.
 
 use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
 
-use monoio::buf::{IoBuf, IoBufMut, IoVecBuf};
-
+use super::ring::reactor::Reactor;
 use crate::limits::{BUFFER_BYTES, BUFFERS_POOLED_MAX};
 
 /// A byte queue over one allocation: bytes are appended at the end and consumed at the front.
@@ -91,6 +92,24 @@ impl Buffer {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Where the kernel may write behind the filled bytes, and how much; it does not move before the buffer
+    /// is changed.
+    pub(super) fn room(&mut self) -> (*mut u8, u32) {
+        let room = self.bytes.spare_capacity_mut();
+        (room.as_mut_ptr().cast(), u32::try_from(room.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Counts bytes that the kernel wrote into [`Self::room`].
+    ///
+    /// # Safety
+    /// The kernel initialised `count` bytes from the room's start, and it had as many.
+    pub(super) unsafe fn arrived(&mut self, count: usize) {
+        debug_assert!(count <= self.spare(), "the kernel writes within the room");
+        let length = self.bytes.len() + count;
+        // SAFETY: the caller initialised them.
+        unsafe { self.bytes.set_len(length) };
+    }
+
     /// The end of the queue as a vector, for writers that append.
     pub fn tail(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -105,45 +124,13 @@ pub(super) struct Unsent {
 }
 
 impl Unsent {
-    fn rest(&self) -> &[u8] {
+    /// What has not left. It does not move while the buffer is not changed, wherever this value goes.
+    pub(super) fn rest(&self) -> &[u8] {
         self.buffer.filled().get(self.sent..).unwrap_or_default()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.rest().is_empty()
-    }
-}
-
-// SAFETY: the pointer is into the vector's heap block, which neither moves nor shrinks while the
-// runtime owns the buffer, and `rest().len()` bytes behind it are initialised.
-unsafe impl IoBuf for Unsent {
-    fn read_ptr(&self) -> *const u8 {
-        self.rest().as_ptr()
-    }
-
-    fn bytes_init(&self) -> usize {
-        self.rest().len()
-    }
-}
-
-/// A buffer lent to a read: the kernel writes behind its filled bytes.
-pub(super) struct Spare(pub(super) Buffer);
-
-// SAFETY: the pointer is into the vector's spare capacity, which does not move while the runtime
-// owns the buffer; `bytes_total` is exactly that capacity.
-unsafe impl IoBufMut for Spare {
-    fn write_ptr(&mut self) -> *mut u8 {
-        self.0.bytes.spare_capacity_mut().as_mut_ptr().cast()
-    }
-
-    fn bytes_total(&mut self) -> usize {
-        self.0.spare()
-    }
-
-    unsafe fn set_init(&mut self, count: usize) {
-        let length = self.0.bytes.len() + count;
-        // SAFETY: the caller (a completed read) initialised `count` bytes behind the old length.
-        unsafe { self.0.bytes.set_len(length) };
     }
 }
 
@@ -173,6 +160,11 @@ impl Gather {
         self.sent
     }
 
+    /// Where the rests are. The vectors do not move wherever this value goes.
+    pub(super) fn vectors(&self) -> &[libc::iovec; 2] {
+        &self.vectors
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.sent >= self.first.len() + self.second.len()
     }
@@ -198,18 +190,6 @@ pub(super) fn empty_vectors() -> Box<[libc::iovec; 2]> {
     Box::new([vector(), vector()])
 }
 
-// SAFETY: the vectors are boxed, so their address is stable; `point` keeps each at the filled bytes
-// of a buffer that this value owns.
-unsafe impl IoVecBuf for Gather {
-    fn read_iovec_ptr(&self) -> *const libc::iovec {
-        self.vectors.as_ptr()
-    }
-
-    fn read_iovec_len(&self) -> usize {
-        self.vectors.len()
-    }
-}
-
 /// A core's spare buffers of [`BUFFER_BYTES`], so that steady traffic allocates nothing.
 #[derive(Default)]
 pub struct BufferPool {
@@ -217,6 +197,14 @@ pub struct BufferPool {
 }
 
 impl BufferPool {
+    /// The one that this core's ring receives with.
+    ///
+    /// # Errors
+    /// No ring runs on this thread.
+    pub fn of_this_core() -> io::Result<Rc<Self>> {
+        Ok(Rc::clone(Reactor::current()?.buffers()))
+    }
+
     /// An empty buffer with room for [`BUFFER_BYTES`].
     #[must_use]
     pub fn take(&self) -> Buffer {

@@ -5,17 +5,17 @@
 //! per request; an armed poll per request would cost two ring operations.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::rc::Rc;
 
-use monoio::net::TcpStream;
+use io_uring::{opcode, types};
 
+use super::ring::reactor::Reactor;
 use crate::limits::HANGUPS_PER_TURN;
 
 /// Watches this core's clients.
 pub struct Hangups {
-    set: OwnedFd,
-    /// The same set as the runtime sees it: only ever polled.
-    polled: TcpStream,
+    set: Rc<OwnedFd>,
 }
 
 impl Hangups {
@@ -31,11 +31,7 @@ impl Hangups {
         }
         // SAFETY: the descriptor is new, so this is its only owner.
         let set = unsafe { OwnedFd::from_raw_fd(fd) };
-        let copy = set.try_clone()?.into_raw_fd();
-        // SAFETY: the copy was just released by its only owner. It is no TCP socket, but the runtime
-        // only polls and closes it, which is the same for every descriptor that can be polled.
-        let copy = unsafe { std::net::TcpStream::from_raw_fd(copy) };
-        Ok(Self { set, polled: TcpStream::from_std(copy)? })
+        Ok(Self { set: Rc::new(set) })
     }
 
     /// Reports the first hang-up of `fd` under `key`, once. Closing the socket ends the watch.
@@ -56,7 +52,11 @@ impl Hangups {
     /// # Errors
     /// What the kernel said.
     pub async fn wait(&self) -> io::Result<()> {
-        self.polled.readable(false).await
+        let operation = Reactor::current()?.start(Rc::clone(&self.set), |set| {
+            let events = u32::from(libc::POLLIN.cast_unsigned());
+            opcode::PollAdd::new(types::Fd(set.as_raw_fd()), events).build()
+        });
+        operation.await.0.map(|_| ())
     }
 
     /// Hands the keys of those who hung up to `hung_up`; never waits.

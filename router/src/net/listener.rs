@@ -3,12 +3,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use monoio::net::{ListenerOpts, TcpListener, UnixListener};
+use io_uring::{opcode, types};
 
+use super::ring::reactor::Reactor;
 use super::stream::Stream;
 use crate::config::Listen;
 use crate::limits::ACCEPT_BACKLOG;
@@ -104,11 +106,8 @@ fn bind_unix(path: &Path) -> io::Result<Place> {
 }
 
 /// A listening socket on one core's ring.
-pub enum Listener {
-    /// TCP, with `SO_REUSEPORT`.
-    Tcp(TcpListener),
-    /// A Unix stream socket.
-    Unix(UnixListener),
+pub struct Listener {
+    fd: Rc<OwnedFd>,
 }
 
 impl Listener {
@@ -117,26 +116,18 @@ impl Listener {
     /// # Errors
     /// What the kernel said, such as an address in use.
     pub fn start(listening: Listening) -> Result<Self, ListenFailed> {
-        match listening {
-            Listening::Tcp(address) => {
-                let options = ListenerOpts::new().reuse_port(true).backlog(ACCEPT_BACKLOG);
-                TcpListener::bind_with_config(address, &options)
-                    .map(Self::Tcp)
-                    .map_err(|error| ListenFailed { address: Listen::Tcp(address), error })
-            }
-            Listening::Unix(path, listener) => UnixListener::from_std(listener)
-                .map(Self::Unix)
-                .map_err(|error| ListenFailed { address: Listen::Unix(path), error }),
-        }
+        let fd = match listening {
+            Listening::Tcp(address) => listen(address)
+                .map_err(|error| ListenFailed { address: Listen::Tcp(address), error })?,
+            Listening::Unix(_, listener) => OwnedFd::from(listener),
+        };
+        Ok(Self { fd: Rc::new(fd) })
     }
 
     /// The descriptor, valid while the listener is alive. Shutting it ends a pending accept.
     #[must_use]
     pub fn fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(listener) => listener.as_raw_fd(),
-            Self::Unix(listener) => listener.as_raw_fd(),
-        }
+        self.fd.as_raw_fd()
     }
 
     /// The next connection.
@@ -144,16 +135,26 @@ impl Listener {
     /// # Errors
     /// What the kernel said; out of descriptors among it, so the caller must back off.
     pub async fn accept(&self) -> io::Result<Stream> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::from_tcp(stream))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                Stream::from_unix(stream)
-            }
-        }
+        let operation = Reactor::current()?.start(Rc::clone(&self.fd), |fd| {
+            let (no_address, no_length) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let accept = opcode::Accept::new(types::Fd(fd.as_raw_fd()), no_address, no_length);
+            accept.flags(libc::SOCK_CLOEXEC).build()
+        });
+        let (accepted, _) = operation.await;
+        let fd = RawFd::try_from(accepted?).map_err(io::Error::other)?;
+        // SAFETY: the kernel just made this descriptor for us.
+        Stream::new(unsafe { OwnedFd::from_raw_fd(fd) })
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket =
+        socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+    socket.set_reuse_port(true)?;
+    socket.set_reuse_address(true)?;
+    // Accepted connections inherit it.
+    socket.set_nodelay(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(ACCEPT_BACKLOG)?;
+    Ok(socket.into())
 }

@@ -1,18 +1,18 @@
 //! A connected stream socket, TCP or Unix, split into its two directions.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::rc::Rc;
 
-use monoio::io::{
-    AsyncReadRent, AsyncWriteRent, CancelHandle, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
-    OwnedWriteHalf, Splitable,
-};
-use monoio::net::{TcpStream, UnixStream};
+use io_uring::{opcode, types};
 
+use super::buffer::{Buffer, Gather, Unsent, empty_vectors};
+use super::ring::reactor::Reactor;
+use super::socket::Socket;
+pub use super::socket::Waited;
 use crate::active::EndpointAddress;
-
-use super::buffer::{Buffer, Gather, Spare, Unsent, empty_vectors};
 
 /// One connection's two directions, which may be used at the same time.
 pub struct Stream {
@@ -23,11 +23,15 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub(super) fn from_tcp(stream: TcpStream) -> Self {
-        let fd = stream.as_raw_fd();
-        let (reader, writer) = stream.into_split();
+    /// Takes over a connected socket.
+    ///
+    /// # Errors
+    /// No ring runs on this thread.
+    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
+        let socket = Socket::new(fd)?;
         let vectors = RefCell::new(Some(empty_vectors()));
-        Self { reader: Reader { half: reader, fd }, writer: Writer { half: writer, fd, vectors } }
+        let writer = Writer { socket: Rc::clone(&socket), vectors };
+        Ok(Self { reader: Reader { socket }, writer })
     }
 
     /// Connects.
@@ -35,97 +39,114 @@ impl Stream {
     /// # Errors
     /// What the kernel said.
     pub async fn connect(address: &EndpointAddress) -> io::Result<Self> {
-        match address {
+        let (domain, address) = match address {
             EndpointAddress::Tcp(address) => {
-                let stream = TcpStream::connect_addr(*address).await?;
-                stream.set_nodelay(true)?;
-                Ok(Self::from_tcp(stream))
+                (socket2::Domain::for_address(*address), socket2::SockAddr::from(*address))
             }
-            EndpointAddress::Unix(path) => Self::from_unix(UnixStream::connect(path).await?),
+            EndpointAddress::Unix(path) => (socket2::Domain::UNIX, socket2::SockAddr::unix(path)?),
+        };
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        if domain != socket2::Domain::UNIX {
+            socket.set_nodelay(true)?;
         }
-    }
-
-    pub(super) fn from_unix(stream: UnixStream) -> io::Result<Self> {
-        let fd = stream.into_raw_fd();
-        // SAFETY: the descriptor was just released by its only owner. The runtime's TCP type is used
-        // only for recv, send, writev, poll and close, which are the same for any stream socket.
-        let stream = unsafe { std::net::TcpStream::from_raw_fd(fd) };
-        Ok(Self::from_tcp(TcpStream::from_std(stream)?))
+        // Boxed: the kernel reads the address when the entry is submitted, after this value has moved.
+        let connecting = (OwnedFd::from(socket), Box::new(address));
+        let operation = Reactor::current()?.start(connecting, |(fd, address)| {
+            let fd = types::Fd(fd.as_raw_fd());
+            opcode::Connect::new(fd, address.as_ptr().cast(), address.len()).build()
+        });
+        let (connected, (fd, _)) = operation.await;
+        connected?;
+        Self::new(fd)
     }
 
     /// The descriptor, valid while a direction of this stream is alive.
     #[must_use]
     pub fn fd(&self) -> RawFd {
-        self.reader.fd
+        self.reader.fd()
+    }
+
+    /// Whether the peer is silent and has not closed, so that the connection is good for a request. What
+    /// happened since the core's present turn began may be missed, as it may right after any look.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let socket = &self.reader.socket;
+        socket.is_quiet() && (socket.is_watched() || is_silent(socket.fd()))
     }
 }
 
-/// The direction from the peer.
+/// The direction from the peer. Dropping it ends the connection, once the writer is dropped, too.
 pub struct Reader {
-    half: OwnedReadHalf<TcpStream>,
-    fd: RawFd,
+    socket: Rc<Socket>,
 }
 
 impl Reader {
-    /// Reads once behind the buffer's filled bytes; 0: the peer closed its side.
-    /// The future must be awaited to its end: bytes that a dropped read took are lost.
-    pub async fn read(&mut self, buffer: Buffer) -> (io::Result<usize>, Buffer) {
-        debug_assert!(buffer.spare() > 0, "a read into a full buffer looks like the end");
-        let (result, Spare(buffer)) = self.half.read(Spare(buffer)).await;
-        (result, buffer)
-    }
-
-    /// The same, but a [`Cancel`] can end it early: then the result is `ECANCELED` and nothing was
-    /// taken, or the bytes that came first.
-    pub async fn read_unless_cancelled(
-        &mut self,
-        buffer: Buffer,
-        handle: CancelHandle,
-    ) -> (io::Result<usize>, Buffer) {
-        let (result, Spare(buffer)) = self.half.cancelable_read(Spare(buffer), handle).await;
-        (result, buffer)
+    /// Reads what is here behind the buffer's filled bytes, or waits for it; 0: the peer closed its side.
+    /// The future may be dropped: what arrives meanwhile is for the next read.
+    pub async fn read(&mut self, mut buffer: Buffer) -> (io::Result<usize>, Buffer) {
+        let result = poll_fn(|context| {
+            self.socket.poll_arrived(context).map(|()| self.socket.take_arrived(&mut buffer))
+        });
+        let result = result.await;
+        (result.unwrap_or(Ok(0)), buffer)
     }
 
     /// Waits until a read would not wait, without holding a buffer.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub async fn readable(&self) -> io::Result<()> {
-        // SAFETY: both halves live on this thread, and `readable` takes the stream by shared
-        // reference; the halves' `&mut` accesses last only while an operation is being submitted.
-        let stream = unsafe { &*self.half.0.get() };
-        stream.readable(false).await
+    pub async fn readable(&self) {
+        poll_fn(|context| self.socket.poll_arrived(context)).await;
+    }
+
+    /// The same, unless [`Handle::nudge`] ends the wait.
+    pub async fn readable_unless_nudged(&self) -> Waited {
+        poll_fn(|context| self.socket.poll_wait(context)).await
+    }
+
+    /// For whoever looks after the connection from outside its task.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle { socket: Rc::clone(&self.socket) }
     }
 
     /// The descriptor, valid while this half is alive.
     #[must_use]
     pub fn fd(&self) -> RawFd {
-        self.fd
+        self.socket.fd()
     }
 }
 
-/// Ends one pending read at a time.
-#[derive(Default)]
-pub struct Cancel(Canceller);
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.socket.abandon();
+    }
+}
 
-impl Cancel {
-    /// What the read to be ended is given.
-    #[must_use]
-    pub fn handle(&self) -> CancelHandle {
-        self.0.handle()
+/// A connection as others than its task see it. It keeps the descriptor open.
+#[derive(Clone)]
+pub struct Handle {
+    socket: Rc<Socket>,
+}
+
+impl Handle {
+    /// Shuts directions now; pending operations complete.
+    pub fn shut(&self, directions: Shut) {
+        shut(self.socket.fd(), directions);
     }
 
-    /// Asks the kernel to end the read; the read's own result tells what became of it.
+    /// How many bytes wait to be read, here or in the kernel.
     #[must_use]
-    pub fn cancel(self) -> Self {
-        Self(self.0.cancel())
+    pub fn unread(&self) -> usize {
+        self.socket.waiting_bytes() + unread(self.socket.fd())
+    }
+
+    /// Ends a wait of [`Reader::readable_unless_nudged`], now or when it next begins.
+    pub fn nudge(&self) {
+        self.socket.nudge();
     }
 }
 
 /// The direction to the peer.
 pub struct Writer {
-    half: OwnedWriteHalf<TcpStream>,
-    fd: RawFd,
+    socket: Rc<Socket>,
     vectors: RefCell<Option<Box<[libc::iovec; 2]>>>,
 }
 
@@ -134,7 +155,7 @@ impl Writer {
     pub async fn write_all(&mut self, buffer: Buffer) -> (Result<(), WriteFault>, Buffer) {
         let mut unsent = Unsent { buffer, sent: 0 };
         while !unsent.is_empty() {
-            let (result, returned) = self.half.write(unsent).await;
+            let (result, returned) = self.send(unsent).await;
             unsent = returned;
             match result {
                 Ok(count @ 1..) => unsent.sent += count,
@@ -142,6 +163,18 @@ impl Writer {
             }
         }
         (Ok(()), unsent.buffer)
+    }
+
+    async fn send(&self, unsent: Unsent) -> (io::Result<usize>, Unsent) {
+        let sending = (unsent, Rc::clone(&self.socket));
+        let operation = self.socket.reactor().start(sending, |(unsent, socket)| {
+            let rest = unsent.rest();
+            let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+            let send = opcode::Send::new(types::Fd(socket.fd()), rest.as_ptr(), length);
+            send.flags(libc::MSG_NOSIGNAL).build()
+        });
+        let (result, (unsent, _)) = operation.await;
+        (result, unsent)
     }
 
     /// Writes both buffers' filled bytes, head first, in as few calls as the socket takes. They stay
@@ -155,7 +188,16 @@ impl Writer {
         let mut gather = Gather::new(head, body, vectors);
         let mut outcome = Ok(());
         while outcome.is_ok() && !gather.is_empty() {
-            let (result, returned) = self.half.writev(gather).await;
+            let sending = (gather, Rc::clone(&self.socket));
+            let operation = self.socket.reactor().start(sending, |(gather, socket)| {
+                let [head, body] = gather.vectors();
+                // An empty first vector would be taken for the end of all.
+                let vectors =
+                    if head.iov_len == 0 { std::slice::from_ref(body) } else { gather.vectors() };
+                let count = u32::try_from(vectors.len()).unwrap_or(u32::MAX);
+                opcode::Writev::new(types::Fd(socket.fd()), vectors.as_ptr(), count).build()
+            });
+            let (result, (returned, _)) = operation.await;
             gather = returned;
             match result {
                 Ok(count @ 1..) => gather.advance(count),
@@ -170,7 +212,7 @@ impl Writer {
     /// The descriptor, valid while this half is alive.
     #[must_use]
     pub fn fd(&self) -> RawFd {
-        self.fd
+        self.socket.fd()
     }
 }
 
@@ -215,31 +257,31 @@ pub fn shut(fd: RawFd, directions: Shut) {
     unsafe { libc::shutdown(fd, how) };
 }
 
-/// How a pooled connection looks before it is used again.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Quiet {
-    /// Open, and nothing to read.
-    Yes,
-    /// Closed by the peer, broken, or with bytes that nobody asked for.
-    No,
-}
-
-/// Looks, without taking anything, whether the socket is still good for a request.
-///
-/// One non-blocking `recv(MSG_PEEK)`, about 0.2 µs: a poll through the ring would cost a loop turn.
-#[must_use]
-pub fn peek(fd: RawFd) -> Quiet {
+/// Looks, without taking anything, whether the socket is open with nothing to read.
+fn is_silent(fd: RawFd) -> bool {
     let mut byte = 0_u8;
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
     // SAFETY: the pointer is to one writable byte that outlives the call.
     let result = unsafe { libc::recv(fd, (&raw mut byte).cast(), 1, flags) };
-    let waits = result < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock;
-    if waits { Quiet::Yes } else { Quiet::No }
+    result < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
 }
 
-/// How many bytes wait to be read.
-#[must_use]
-pub fn unread(fd: RawFd) -> usize {
+/// Receives what is here behind the buffer's filled bytes, without waiting.
+///
+/// # Errors
+/// `WouldBlock`, or what else the kernel said.
+pub(super) fn receive_now(fd: RawFd, buffer: &mut Buffer) -> io::Result<usize> {
+    let (room, length) = buffer.room();
+    // SAFETY: the room has that many writable bytes, and outlives the call.
+    let result = unsafe { libc::recv(fd, room.cast(), length as usize, libc::MSG_DONTWAIT) };
+    let count = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel wrote that many bytes from the room's start.
+    unsafe { buffer.arrived(count) };
+    Ok(count)
+}
+
+/// How many bytes wait in the kernel to be read.
+fn unread(fd: RawFd) -> usize {
     let mut count: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int, to one that outlives the call.
     let result = unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut count) };

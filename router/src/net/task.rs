@@ -1,12 +1,47 @@
 //! Tasks of one core: spawning, and running two at once inside one.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
+use async_task::Runnable;
+
+thread_local! {
+    /// What this core's tasks have to do next.
+    static READY: RefCell<VecDeque<Runnable>> = RefCell::default();
+}
+
 /// Runs the future on this core until it ends; nobody waits for it.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
-    monoio::spawn(future);
+    let (runnable, task) = async_task::spawn_local(future, schedule);
+    runnable.schedule();
+    task.detach();
+}
+
+fn schedule(runnable: Runnable) {
+    READY.with(|ready| ready.borrow_mut().push_back(runnable));
+}
+
+/// Polls every task that is ready, and those that they wake, but at most `polls_max`. Tells whether some
+/// are still ready.
+pub(super) fn run_ready(polls_max: usize) -> bool {
+    for _ in 0..polls_max {
+        // Taken out first: a task that runs may make others ready.
+        let next = READY.with(|ready| ready.borrow_mut().pop_front());
+        match next {
+            Some(runnable) => drop(runnable.run()),
+            None => return false,
+        }
+    }
+    READY.with(|ready| !ready.borrow().is_empty())
+}
+
+/// Forgets what was ready, at the end of a core.
+pub(super) fn clear() {
+    let ready = READY.with(|ready| std::mem::take(&mut *ready.borrow_mut()));
+    drop(ready);
 }
 
 /// Runs both to their end, inside the caller's task.

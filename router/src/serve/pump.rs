@@ -14,7 +14,7 @@ use crate::http1::{
 };
 use crate::limits::BUFFER_BYTES;
 use crate::net::buffer::Buffer;
-use crate::net::stream::{self, Cancel, Reader, Shut, Writer};
+use crate::net::stream::{self, Handle, Reader, Shut, Waited, Writer};
 use crate::net::{clock, task};
 use crate::upstream::pool::{InFlight, Lease};
 use crate::worker::Worker;
@@ -55,7 +55,7 @@ pub async fn stream(
 
     let Client { reader, writer, link, input } = client;
     let server = RefCell::new(server);
-    let state = Streaming::new(worker, link, request, &server, upstream);
+    let state = Streaming::new(worker, link, request, &server, reader.handle(), upstream);
     let pump = state.pump(reader, &mut lease.stream.writer, arrived);
     let respond = state.respond(writer, &mut lease.stream.reader, exchange, fields, in_flight);
     let (arrived, exchanged) = task::both(pump, respond).await;
@@ -74,8 +74,9 @@ struct Streaming<'a> {
     upstream: RawFd,
     /// The body was sent to its end.
     sent: Cell<RequestSent>,
-    /// Ends the pump's read when the answer is over.
-    cancel: Cell<Option<Cancel>>,
+    /// Ends the pump's wait for the client when the answer is over.
+    client: Handle,
+    is_waiting: Cell<bool>,
     is_answered: Cell<bool>,
     /// What the client did wrong within its body.
     client_fault: Cell<Option<Fault>>,
@@ -87,6 +88,7 @@ impl<'a> Streaming<'a> {
         link: &'a Link,
         request: &'a Request,
         server: &'a RefCell<&'a mut ServerConnection>,
+        client: Handle,
         upstream: RawFd,
     ) -> Self {
         Self {
@@ -96,7 +98,8 @@ impl<'a> Streaming<'a> {
             server,
             upstream,
             sent: Cell::new(RequestSent::Partly),
-            cancel: Cell::new(Some(Cancel::default())),
+            client,
+            is_waiting: Cell::new(false),
             is_answered: Cell::new(false),
             client_fault: Cell::new(None),
         }
@@ -157,12 +160,16 @@ impl<'a> Streaming<'a> {
     }
 
     async fn read(&self, client: &mut Reader, mut arrived: Buffer) -> (bool, Buffer) {
-        let Some(cancel) = self.cancel.take() else { return (false, arrived) };
-        let handle = cancel.handle();
-        self.cancel.set(Some(cancel));
         self.link.watch_client(Clock::BodyIdle, self.worker.tick(), self.request.clocks.body_idle);
+        self.is_waiting.set(true);
+        let waited = client.readable_unless_nudged().await;
+        self.is_waiting.set(false);
+        if waited == Waited::Nudged {
+            self.link.unwatch_client();
+            return (false, arrived);
+        }
         arrived.reserve(BUFFER_BYTES / 2);
-        let (result, buffer) = client.read_unless_cancelled(arrived, handle).await;
+        let (result, buffer) = client.read(arrived).await;
         self.link.unwatch_client();
         let goes_on = match (result, self.link.fired()) {
             (Ok(1..), None) => true,
@@ -200,8 +207,8 @@ impl<'a> Streaming<'a> {
             Err(before) => self.explain(writer, fields, before, in_flight).await,
         };
         self.is_answered.set(true);
-        if let Some(cancel) = self.cancel.take() {
-            self.cancel.set(Some(cancel.cancel()));
+        if self.is_waiting.get() {
+            self.client.nudge();
         }
         exchanged
     }

@@ -11,7 +11,7 @@ use super::health::Health;
 use crate::active::EndpointAddress;
 use crate::limits::ENDPOINTS_TRIED_MAX;
 use crate::net::clock;
-use crate::net::stream::{self, Quiet, Stream};
+use crate::net::stream::Stream;
 
 /// What the pool may keep.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl Endpoint {
             let idle = self.idle.borrow_mut().pop()?;
             let is_young = now.saturating_duration_since(idle.since) < limits.idle
                 && now.saturating_duration_since(idle.born) < limits.age;
-            if is_young && stream::peek(idle.stream.fd()) == Quiet::Yes {
+            if is_young && idle.stream.is_quiet() {
                 let (stream, born) = (idle.stream, idle.born);
                 return Some(Lease { stream, is_reused: true, endpoint: Rc::clone(self), born });
             }
@@ -105,8 +105,7 @@ impl Endpoint {
 
     fn close_stale(&self, limits: &PoolLimits, now: Instant) {
         self.idle.borrow_mut().retain(|idle| {
-            now.saturating_duration_since(idle.since) < limits.idle
-                && stream::peek(idle.stream.fd()) == Quiet::Yes
+            now.saturating_duration_since(idle.since) < limits.idle && idle.stream.is_quiet()
         });
     }
 }

@@ -7,9 +7,9 @@ use super::Worker;
 use super::link::{Clock, Link};
 use super::scratch::Scratch;
 use crate::http1::{ClientEnd, HeadError, Next, Progress, ServerConnection};
-use crate::limits::{BUFFER_BYTES, IDLE_BUFFER_SPAN, LINGER_BYTES_MAX, LINGER_SPAN};
+use crate::limits::{BUFFER_BYTES, LINGER_BYTES_MAX, LINGER_SPAN, REST_AFTER};
 use crate::net::buffer::Buffer;
-use crate::net::stream::{self, Cancel, Reader, Shut, Stream, Writer};
+use crate::net::stream::{self, Reader, Shut, Stream, Waited, Writer};
 use crate::serve;
 
 /// The client's end of a connection.
@@ -44,7 +44,7 @@ enum Busy {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Woken {
     Bytes,
-    /// The client has been silent for a while, and the buffer was given back.
+    /// The client has been silent for a while.
     Silence,
     Ended,
 }
@@ -57,18 +57,15 @@ pub async fn run(worker: &Rc<Worker>, stream: Stream, link: Rc<Link>) {
     let Stream { reader, writer } = stream;
     let mut client = Client { reader, writer, link, input: Buffer::default() };
     while Box::pin(be_busy(worker, &mut client)).await == Busy::Rests {
-        if client.reader.readable().await.is_err() {
-            break;
-        }
+        client.reader.readable().await;
     }
     worker.buffers.put_back(client.input);
 }
 
 async fn be_busy(worker: &Rc<Worker>, client: &mut Client) -> Busy {
-    let mut cancel = None;
     let mut next = Next::Request;
     while next == Next::Request {
-        match wait_for_bytes(worker, client, &mut cancel).await {
+        match wait_for_bytes(worker, client).await {
             Woken::Bytes => {}
             Woken::Silence => return Busy::Rests,
             Woken::Ended => return Busy::Ended,
@@ -91,14 +88,10 @@ async fn be_busy(worker: &Rc<Worker>, client: &mut Client) -> Busy {
 }
 
 fn has_unread(client: &Client) -> bool {
-    !client.link.has_left() && (!client.input.is_empty() || stream::unread(client.reader.fd()) > 0)
+    !client.link.has_left() && (!client.input.is_empty() || client.reader.handle().unread() > 0)
 }
 
-async fn wait_for_bytes(
-    worker: &Worker,
-    client: &mut Client,
-    cancel: &mut Option<Cancel>,
-) -> Woken {
+async fn wait_for_bytes(worker: &Worker, client: &mut Client) -> Woken {
     if !client.input.is_empty() {
         return Woken::Bytes;
     }
@@ -106,27 +99,19 @@ async fn wait_for_bytes(
     if worker.is_draining() {
         return Woken::Ended;
     }
+    // What waits pins no buffer: the kernel has lent ones for what will come.
+    worker.buffers.put_back(std::mem::take(&mut client.input));
     client.link.rest();
     client.link.watch_client(Clock::KeepAlive, worker.tick(), worker.config.clocks.keep_alive_idle);
-    let held = std::mem::take(&mut client.input);
-    let buffer = if held.spare() >= BUFFER_BYTES { held } else { worker.buffers.take() };
-    let waiting = cancel.take().unwrap_or_default();
-    let handle = waiting.handle();
-    client.link.idle(waiting, worker.tick(), IDLE_BUFFER_SPAN);
-    let (result, buffer) = client.reader.read_unless_cancelled(buffer, handle).await;
-    *cancel = client.link.busy();
-    match result {
-        // It stays at rest, watched by the same clock.
-        Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => {
-            worker.buffers.put_back(buffer);
-            Woken::Silence
-        }
-        result => {
-            client.link.wake();
-            client.input = buffer;
-            if matches!(result, Ok(1..)) { Woken::Bytes } else { Woken::Ended }
-        }
+    client.link.rest_after(worker.tick(), REST_AFTER);
+    // It stays at rest then, watched by the same clock.
+    if client.reader.readable_unless_nudged().await == Waited::Nudged {
+        return Woken::Silence;
     }
+    client.link.wake();
+    let (result, input) = client.reader.read(std::mem::take(&mut client.input)).await;
+    client.input = input;
+    if matches!(result, Ok(1..)) { Woken::Bytes } else { Woken::Ended }
 }
 
 async fn serve_next(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> Next {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use crate::net::stream::{self, Cancel, Shut};
+use crate::net::stream::{self, Handle, Shut};
 
 /// A clock that can fire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,7 +54,7 @@ struct Alarm {
 
 /// One client connection, as the sweep and the hang-up watch see it.
 pub struct Link {
-    client: RawFd,
+    client: Handle,
     upstream: Cell<Option<RawFd>>,
     client_alarm: Cell<Option<Alarm>>,
     write_alarm: Cell<Option<Instant>>,
@@ -62,7 +62,8 @@ pub struct Link {
     total_alarm: Cell<Option<Alarm>>,
     fired: Cell<Option<Clock>>,
     is_idle: Cell<bool>,
-    idle_read: Cell<Option<Idle>>,
+    /// When a silent client's buffer is given back.
+    rests_at: Cell<Option<Instant>>,
     hung_up: Cell<bool>,
     is_whole: Cell<bool>,
     has_more: Cell<bool>,
@@ -70,15 +71,10 @@ pub struct Link {
     has_left: Cell<bool>,
 }
 
-struct Idle {
-    cancel: Cancel,
-    at: Instant,
-}
-
 impl Link {
-    /// For a connection whose client is at `client`.
+    /// For a connection with this client.
     #[must_use]
-    pub fn new(client: RawFd) -> Self {
+    pub fn new(client: Handle) -> Self {
         Self {
             client,
             upstream: Cell::new(None),
@@ -88,7 +84,7 @@ impl Link {
             total_alarm: Cell::new(None),
             fired: Cell::new(None),
             is_idle: Cell::new(false),
-            idle_read: Cell::new(None),
+            rests_at: Cell::new(None),
             hung_up: Cell::new(false),
             is_whole: Cell::new(false),
             has_more: Cell::new(false),
@@ -182,7 +178,7 @@ impl Link {
     }
 
     fn judge_hang_up(&self) {
-        if self.has_more.get() || stream::unread(self.client) > 0 {
+        if self.has_more.get() || self.client.unread() > 0 {
             self.answers_all.set(true);
         }
         if !self.answers_all.get() {
@@ -205,24 +201,20 @@ impl Link {
     /// The wait is over, one way or another.
     pub fn wake(&self) {
         self.is_idle.set(false);
+        self.rests_at.set(None);
         self.client_alarm.set(None);
     }
 
-    /// An idle read waits, which `cancel` ends after `span` so that its buffer can be given back.
-    pub fn idle(&self, cancel: Cancel, now: Instant, span: Duration) {
-        self.idle_read.set(Some(Idle { cancel, at: now + span }));
-    }
-
-    /// The idle read is over; its cancel can be used again.
-    pub fn busy(&self) -> Option<Cancel> {
-        self.idle_read.take().map(|idle| idle.cancel)
+    /// The wait for a request is nudged after `span`, so that what serving needs can be given back.
+    pub fn rest_after(&self, now: Instant, span: Duration) {
+        self.rests_at.set(Some(now + span));
     }
 
     /// Ends the connection if it waits for a request and none is here; bytes that came first are read
     /// and served.
     pub fn close_if_idle(&self) {
         if self.is_idle.get() {
-            stream::shut(self.client, Shut::Read);
+            self.client.shut(Shut::Read);
         }
     }
 
@@ -230,12 +222,12 @@ impl Link {
     pub fn sweep(&self, now: Instant) {
         if let Some(clock) = due(&self.client_alarm, now) {
             self.fired.set(Some(clock));
-            stream::shut(self.client, Shut::Read);
+            self.client.shut(Shut::Read);
         }
         if self.write_alarm.get().is_some_and(|at| now >= at) {
             self.write_alarm.set(None);
             self.fired.set(Some(Clock::ClientWrite));
-            stream::shut(self.client, Shut::Both);
+            self.client.shut(Shut::Both);
         }
         if let Some(clock) = due(&self.upstream_alarm, now) {
             self.fired.set(Some(clock));
@@ -245,16 +237,12 @@ impl Link {
             self.fired.set(Some(clock));
             self.shut_upstream();
         }
-        if let Some(idle) = self.idle_read.take() {
-            let cancel = if now >= idle.at { idle.cancel.cancel() } else { idle.cancel };
-            let at = if now >= idle.at { now + NEVER } else { idle.at };
-            self.idle_read.set(Some(Idle { cancel, at }));
+        if self.rests_at.get().is_some_and(|at| now >= at) {
+            self.rests_at.set(None);
+            self.client.nudge();
         }
     }
 }
-
-/// Longer than any connection lives: an idle read is cancelled once.
-const NEVER: Duration = Duration::from_secs(1 << 30);
 
 fn due(alarm: &Cell<Option<Alarm>>, now: Instant) -> Option<Clock> {
     let clock = alarm.get().filter(|alarm| now >= alarm.at)?.clock;
