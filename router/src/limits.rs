@@ -125,6 +125,8 @@ pub const ARRIVED_BYTES_MAX: usize = 4 * BUFFER_BYTES;
 pub const GATHERED_BYTES_MAX: usize = 4096;
 /// Tasks polled before a core looks at its ring again, so that tasks that wake each other cannot starve it.
 pub const POLLS_PER_TURN: usize = 4096;
+/// Completions of a turn up to which the core counts as calm, and sends by a system call of its own.
+pub const CALM_COMPLETIONS_MAX: usize = 2;
 /// Connections that wait to be accepted, per core; the kernel cuts it to `somaxconn`.
 pub const ACCEPT_BACKLOG: i32 = 4096;
 /// Hang-ups handled per loop turn, so that a mass disconnect cannot hold the core.

@@ -4,11 +4,15 @@ mod lent;
 pub(super) mod reactor;
 mod timers;
 
+#[cfg(test)]
+mod tests;
+
 pub(super) use timers::TimerId;
 
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -68,17 +72,19 @@ pub fn run<F: Future>(start: impl FnOnce(RingMode) -> F) -> io::Result<F::Output
     let mut refused = io::Error::from(io::ErrorKind::Unsupported);
     for mode in RingMode::BEST_FIRST {
         match Reactor::new(mode) {
-            Ok(reactor) => {
-                reactor.make_current();
-                let output = turn_until_ready(&reactor, start(mode));
-                task::clear();
-                reactor.end();
-                return output;
-            }
+            Ok(reactor) => return run_on(reactor, start(mode)),
             Err(error) => refused = error,
         }
     }
     Err(refused)
+}
+
+fn run_on<F: Future>(reactor: Rc<Reactor>, future: F) -> io::Result<F::Output> {
+    reactor.make_current();
+    let output = turn_until_ready(&reactor, future);
+    task::clear();
+    reactor.end();
+    output
 }
 
 fn turn_until_ready<F: Future>(reactor: &Reactor, future: F) -> io::Result<F::Output> {

@@ -59,6 +59,15 @@ pub(super) enum Arrival {
     Polled(i32),
 }
 
+/// What follows a completion of a watch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Then {
+    /// Further completions.
+    More,
+    /// None, until the socket is watched again.
+    WatchIsOver,
+}
+
 /// How a wait for bytes ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Waited {
@@ -93,6 +102,12 @@ impl Socket {
     /// Bytes that arrived and were not read, as far as this core knows.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.arrivals.borrow().bytes
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let arrivals = self.arrivals.borrow();
+        (arrivals.waiting.len(), arrivals.bytes)
     }
 
     /// Whether nothing waits, neither bytes nor the end.
@@ -164,11 +179,11 @@ impl Socket {
         Some(Ok(count))
     }
 
-    /// A completion of the watch; `goes_on`: more will follow.
-    pub(super) fn arrived(self: &Rc<Self>, arrival: Arrival, goes_on: bool) {
+    /// A completion of the watch.
+    pub(super) fn arrived(self: &Rc<Self>, arrival: Arrival, then: Then) {
         let mut arrivals = self.arrivals.borrow_mut();
         let was_stopping = arrivals.watch == Watch::Stopping;
-        if !goes_on {
+        if then == Then::WatchIsOver {
             arrivals.watch = Watch::Off;
         }
         match arrival {

@@ -112,6 +112,11 @@ impl Reader {
     pub fn fd(&self) -> RawFd {
         self.socket.fd()
     }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        self.socket.waiting()
+    }
 }
 
 impl Drop for Reader {
@@ -166,6 +171,12 @@ impl Writer {
     }
 
     async fn send(&self, unsent: Unsent) -> (io::Result<usize>, Unsent) {
+        if self.socket.reactor().is_calm() {
+            match send_now(self.socket.fd(), unsent.rest()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return (result, unsent),
+            }
+        }
         let sending = (unsent, Rc::clone(&self.socket));
         let operation = self.socket.reactor().start(sending, |(unsent, socket)| {
             let rest = unsent.rest();
@@ -278,6 +289,14 @@ pub(super) fn receive_now(fd: RawFd, buffer: &mut Buffer) -> io::Result<usize> {
     // SAFETY: the kernel wrote that many bytes from the room's start.
     unsafe { buffer.arrived(count) };
     Ok(count)
+}
+
+/// Sends what the socket takes, without waiting.
+fn send_now(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the pointer is to that many readable bytes, which outlive the call.
+    let result = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
 /// How many bytes wait in the kernel to be read.

@@ -65,7 +65,7 @@ impl LentBuffers {
         Some(buffer)
     }
 
-    /// Takes the buffer back for the same place: nothing was written.
+    /// Shows the kernel what was lent since the last time.
     pub(super) fn publish(&self) {
         // SAFETY: the ring's tail lies in its first entry, which lives as long as the process.
         let tail = unsafe { BufRingEntry::tail(self.entries.as_ptr()) };

@@ -9,17 +9,17 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use io_uring::types::Timespec;
+use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use slab::Slab;
 
 use super::RingMode;
 use super::lent::{GROUP, LentBuffers};
 use super::timers::{TimerId, Timers};
-use crate::limits::RING_ENTRIES;
+use crate::limits::{CALM_COMPLETIONS_MAX, RING_ENTRIES};
 use crate::net::buffer::BufferPool;
 use crate::net::clock;
-use crate::net::socket::{Arrival, Socket};
+use crate::net::socket::{Arrival, Socket, Then};
 
 /// Completions that nobody waits for: of cancels and closes.
 const IGNORED: u64 = u64::MAX;
@@ -43,6 +43,8 @@ pub(in crate::net) struct Reactor {
     /// Read by the kernel when the deadline's entry is submitted.
     timespec: Box<Cell<Timespec>>,
     reaped: Cell<Vec<cqueue::Entry>>,
+    /// How many completions the present turn began with.
+    reaped_count: Cell<usize>,
     buffers: Rc<BufferPool>,
     is_over: Cell<bool>,
 }
@@ -87,6 +89,7 @@ impl Reactor {
             armed: RefCell::default(),
             timespec: Box::default(),
             reaped: Cell::default(),
+            reaped_count: Cell::new(0),
             buffers,
             is_over: Cell::new(false),
         }))
@@ -124,17 +127,28 @@ impl Reactor {
         if self.lent.is_some() { Receiving::Multishot } else { Receiving::Polled }
     }
 
+    /// Whether so little happened in this turn that a system call of its own is cheaper than an entry, a
+    /// completion and another turn for it. Measured: with one connection's events per turn, sending at once
+    /// saves 5 % of all CPU time; with dozens, it costs 10 %.
+    pub(in crate::net) fn is_calm(&self) -> bool {
+        self.reaped_count.get() <= CALM_COMPLETIONS_MAX
+    }
+
     /// Submits what is queued, waits for a completion where nothing else is to do, and hands out what came.
     pub(super) fn turn(&self, wait: Wait) -> io::Result<()> {
         if wait == Wait::ForCompletion {
             self.arm_next_deadline();
         }
-        let ring = self.ring.borrow();
-        let wanted = usize::from(wait == Wait::ForCompletion);
-        let entered = ring.submit_and_wait(wanted);
-        drop(ring);
+        let entered = if wait == Wait::ForCompletion && !self.has_reaped() {
+            self.ring.borrow().submit_and_wait(1)
+        } else {
+            // A ring that defers its work does none where nothing is waited for: a wait of no length.
+            let no_time = Timespec::new();
+            let look = SubmitArgs::new().timespec(&no_time);
+            self.ring.borrow().submitter().submit_with_args(1, &look)
+        };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
-            Ok(_) | Err((Some(libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) => {}
+            Ok(_) | Err((Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME), _)) => {}
             Err((_, error)) => return Err(error),
         }
         self.reap();
@@ -142,9 +156,24 @@ impl Reactor {
         Ok(())
     }
 
-    fn reap(&self) {
+    /// Takes the completions out of the ring; [`Self::reap`] hands them out.
+    fn collect(&self) {
         let mut reaped = self.reaped.take();
         reaped.extend(self.ring.borrow_mut().completion());
+        self.reaped.set(reaped);
+    }
+
+    fn has_reaped(&self) -> bool {
+        let reaped = self.reaped.take();
+        let has_some = !reaped.is_empty();
+        self.reaped.set(reaped);
+        has_some
+    }
+
+    fn reap(&self) {
+        self.collect();
+        let mut reaped = self.reaped.take();
+        self.reaped_count.set(reaped.len());
         let mut took_lent = false;
         for entry in reaped.drain(..) {
             match entry.user_data() {
@@ -153,7 +182,11 @@ impl Reactor {
                 key => took_lent |= self.complete(key, &entry),
             }
         }
-        self.reaped.set(reaped);
+        // Where handing out filled the ring, further ones were collected: they are for the next turn.
+        let collected = self.reaped.replace(reaped);
+        if !collected.is_empty() {
+            self.reaped.set(collected);
+        }
         if let Some(lent) = self.lent.as_ref().filter(|_| took_lent) {
             lent.borrow().publish();
         }
@@ -180,15 +213,16 @@ impl Reactor {
                 drop(held); // It may close a socket, which submits.
             }
             InFlight::Arrivals(socket) => {
-                let goes_on = cqueue::more(entry.flags());
+                let is_over = !cqueue::more(entry.flags());
+                let then = if is_over { Then::WatchIsOver } else { Then::More };
                 let socket = Rc::clone(socket);
-                if !goes_on {
+                if is_over {
                     drop(in_flight.remove(key));
                 }
                 drop(in_flight);
                 let arrival = self.arrival(entry);
                 let took = matches!(arrival, Arrival::Bytes(_));
-                socket.arrived(arrival, goes_on);
+                socket.arrived(arrival, then);
                 return took;
             }
         }
@@ -221,11 +255,13 @@ impl Reactor {
             if pushed.is_ok() {
                 return;
             }
-            // Full. The kernel takes all entries, or says why not; completions are handed out next turn.
-            if let Err(error) = self.ring.borrow().submit()
-                && !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
-            {
-                return;
+            // Full. The kernel takes all entries, but not while its completions are full, too.
+            let submitted = self.ring.borrow().submit();
+            match submitted.map_err(|error| error.raw_os_error()) {
+                Ok(_) => {}
+                Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => self.collect(),
+                // The next turn meets it, too, and ends the core.
+                Err(_) => return,
             }
         }
     }
