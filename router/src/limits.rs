@@ -117,9 +117,12 @@ pub const BUFFERS_POOLED_MAX: usize = 1024;
 /// Buffers that a core lends to its ring for arriving bytes: above what arrives in one turn of a busy core. A
 /// power of two. Where more arrives, receiving pauses for a turn.
 pub const LENT_BUFFERS: u16 = 256;
-/// Bytes of one connection that may wait to be read before the kernel is told to stop: what the peer of a slow
-/// reader can pin, a lent buffer's length apart.
+/// Bytes of one connection that may wait to be read before the kernel is told to stop, and one full buffer is
+/// as good as that.
 pub const ARRIVED_BYTES_MAX: usize = 4 * BUFFER_BYTES;
+/// Buffers that the kernel fills before it looks whether it was told to stop (`MULTISHOT_MAX_RETRY` of its
+/// `io_uring/net.c`, and the first): about a mebibyte, once, is what the peer of a slow reader can pin.
+pub const ARRIVED_AT_ONCE_MAX: usize = 33;
 /// Arrivals up to this length are moved together where they are not read at once: copying costs less than
 /// pinning a buffer each.
 pub const GATHERED_BYTES_MAX: usize = 4096;

@@ -3,7 +3,8 @@
 //! Bytes arrive by themselves: the kernel is asked once, and whatever it receives waits here until
 //! somebody reads. So a read is only a look at a queue: it may be dropped or raced without losing a
 //! byte, and a connection that waits pins no buffer. What waits is bounded: beyond
-//! [`ARRIVED_BYTES_MAX`] the kernel is told to stop, and the peer's window closes.
+//! [`ARRIVED_BYTES_MAX`], or once a whole buffer was filled at once, the kernel is told to stop, and is asked
+//! again, for one buffer at a time, when all was read. So the peer's window closes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::buffer::{Buffer, BufferPool};
-use super::ring::reactor::Reactor;
+use super::ring::reactor::{HowOften, Reactor};
 use crate::limits::{ARRIVED_BYTES_MAX, GATHERED_BYTES_MAX};
 
 /// A socket that this core's ring watches.
@@ -34,6 +35,8 @@ struct Arrivals {
     /// Nothing comes behind what waits: 0 for the peer's orderly end, else the error's number.
     end: Option<i32>,
     reader: Option<Waker>,
+    /// The last arrival filled a whole buffer: more is behind it than a slow reader should be handed.
+    is_bulk: bool,
     /// Nobody will read any more.
     is_abandoned: bool,
 }
@@ -138,8 +141,7 @@ impl Socket {
             None => arrivals.reader = Some(context.waker().clone()),
         }
         if arrivals.watch == Watch::Off {
-            // Set before the socket is lent out, since nothing completes within.
-            arrivals.watch = Watch::On(self.reactor.watch(self));
+            self.watch(&mut arrivals);
         }
         Poll::Pending
     }
@@ -194,19 +196,26 @@ impl Socket {
             Arrival::Ended(end) => arrivals.end = Some(end),
             Arrival::Polled(result) => self.read_polled(&mut arrivals, result),
         }
-        if let (Watch::On(key), true) = (arrivals.watch, arrivals.bytes >= ARRIVED_BYTES_MAX) {
+        let is_enough = arrivals.is_bulk || arrivals.bytes >= ARRIVED_BYTES_MAX;
+        if let (Watch::On(key), true) = (arrivals.watch, is_enough) {
             arrivals.watch = Watch::Stopping;
             self.reactor.cancel(key);
         }
         let has_news = !arrivals.waiting.is_empty() || arrivals.end.is_some();
         let is_awaited = arrivals.reader.is_some() && !arrivals.is_abandoned;
         if arrivals.watch == Watch::Off && !has_news && is_awaited {
-            arrivals.watch = Watch::On(self.reactor.watch(self));
+            self.watch(&mut arrivals);
         }
         drop(arrivals);
         if has_news {
             self.wake_reader();
         }
+    }
+
+    /// Nothing completes within, so the arrivals may be borrowed.
+    fn watch(self: &Rc<Self>, arrivals: &mut Arrivals) {
+        let how_often = if arrivals.is_bulk { HowOften::Once } else { HowOften::Always };
+        arrivals.watch = Watch::On(self.reactor.watch(self, how_often));
     }
 
     /// Where the kernel cannot receive into lent buffers, it said that a read would not wait.
@@ -255,6 +264,7 @@ impl Arrivals {
         if self.is_abandoned {
             return pool.put_back(buffer);
         }
+        self.is_bulk = buffer.spare() == 0;
         self.bytes += count;
         match self.waiting.back_mut() {
             // A trickle must not pin a buffer for each of its bytes.

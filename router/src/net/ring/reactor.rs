@@ -72,6 +72,15 @@ pub(in crate::net) enum Receiving {
     Polled,
 }
 
+/// How often a socket wants to be told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::net) enum HowOften {
+    /// Of each arrival.
+    Always,
+    /// Of the next one.
+    Once,
+}
+
 impl Reactor {
     pub(super) fn new(mode: RingMode) -> io::Result<Rc<Self>> {
         let ring = mode.builder().build(RING_ENTRIES)?;
@@ -277,12 +286,16 @@ impl Reactor {
         Operation { reactor: Rc::clone(self), key, data: Some(data) }
     }
 
-    /// Has the socket told of what arrives, until [`Self::cancel`].
-    pub(in crate::net) fn watch(&self, socket: &Rc<Socket>) -> usize {
+    /// Has the socket told of what arrives: until [`Self::cancel`], or once.
+    pub(in crate::net) fn watch(&self, socket: &Rc<Socket>, how_often: HowOften) -> usize {
         let fd = io_uring::types::Fd(socket.fd());
-        let entry = match self.receiving() {
-            Receiving::Multishot => opcode::RecvMulti::new(fd, GROUP).build(),
-            Receiving::Polled => {
+        let entry = match (self.receiving(), how_often) {
+            (Receiving::Multishot, HowOften::Always) => opcode::RecvMulti::new(fd, GROUP).build(),
+            (Receiving::Multishot, HowOften::Once) => {
+                let receive = opcode::Recv::new(fd, std::ptr::null_mut(), 0).buf_group(GROUP);
+                receive.build().flags(squeue::Flags::BUFFER_SELECT)
+            }
+            (Receiving::Polled, _) => {
                 let events = (libc::POLLIN | libc::POLLRDHUP).cast_unsigned();
                 opcode::PollAdd::new(fd, u32::from(events)).build()
             }
