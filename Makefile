@@ -17,6 +17,9 @@ python_sources := tests examples
 # How long `make fuzz` spends on each target, in seconds.
 FUZZ_SECONDS ?= 60
 
+# Flags of the comparison, such as `--rounds 1 --workloads small-json-by-header` for a quick look.
+BENCH_FLAGS ?=
+
 .PHONY: help setup setup-host setup-python build demo test test-rust test-tuning test-python lint bench fuzz clean
 
 help: ## List the targets
@@ -54,14 +57,16 @@ lint: setup ## Formatting and lints of Rust, Python and shell; warnings are erro
 	$(ruff) check $(python_sources)
 	shellcheck $(shell_scripts)
 
-bench: ## Compare with nginx and HAProxy in one run, release build; writes bench-results/
+bench: ## Compare with other proxies and hold the targets against it, release build; writes bench-results/
 	@.ci/setup-host --with-bench-peers
+	@.ci/setup-bench-peers
 	cargo build --release --workspace --bins
-	cargo run --release --package switchboard-loadtest -- compare
+	cargo bench --workspace --bench decide -- --warm-up-time 1 --measurement-time 2 '^decide/8 rules'
+	target/release/switchboard-loadtest compare $(BENCH_FLAGS)
 
 fuzz: setup-host ## Fuzz every parser for FUZZ_SECONDS each (default 60)
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean
-	rm -rf tests/.venv tests/.venv-mlserver tests/.cache
+	rm -rf tests/.venv tests/.venv-mlserver tests/.cache loadtest/peers/.venv-*

@@ -1,33 +1,25 @@
-//! One measurement: a proxy is started, checked, loaded by a `run` of this binary, and stopped.
+//! One measurement: a running proxy is loaded by a `run` of this very binary.
 
-mod control;
-
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::CompareError;
-use super::arguments::CompareArguments;
-use super::peer::{Peer, Running, Setting};
-use super::process::{Process, as_text, output};
-use super::results::Results;
-use super::workload::Workload;
+use super::peer::Peer;
+use super::workload::{HEAVY_SHARE, USERS};
 use crate::report::percentiles::Percentiles;
 
 /// How requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Closed loop: as many as the proxy takes.
     Saturation,
-    /// Open loop at this rate.
+    /// Open loop at this many requests per second.
     Rate(f64),
 }
 
 impl Phase {
-    /// In file names.
+    /// In progress lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Saturation => "saturation",
@@ -43,10 +35,41 @@ pub struct Measurement {
     pub peer: Peer,
     /// Which.
     pub phase: Phase,
+    /// In which round, from zero.
+    pub round: usize,
     /// What `run` reported.
     pub report: Report,
-    /// Requests that the model servers saw over the connections that they accepted for them.
-    pub requests_per_model_connection: f64,
+    /// What the model servers saw of it.
+    pub seen: Seen,
+}
+
+/// What the model servers saw during one measurement.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Seen {
+    /// Requests.
+    pub requests: u64,
+    /// Connections that were opened for them; those that were open already are reused.
+    pub connections: u64,
+}
+
+/// Two model servers are asked what they saw, each over a connection of its own.
+const ASKING_CONNECTIONS: u64 = 2;
+
+impl Seen {
+    /// What came between two looks at all that came.
+    pub fn between(before: Self, after: Self) -> Self {
+        let opened = after.connections.saturating_sub(before.connections);
+        Self {
+            requests: after.requests.saturating_sub(before.requests),
+            connections: opened.saturating_sub(ASKING_CONNECTIONS),
+        }
+    }
+
+    /// The share of requests that did not need a connection of their own, in percent.
+    pub fn reuse_percent(self) -> Option<f64> {
+        let share = self.connections as f64 / self.requests as f64;
+        (self.requests > 0).then(|| 100.0 * (1.0 - share.min(1.0)))
+    }
 }
 
 /// The part of `run`'s report that is compared.
@@ -56,16 +79,31 @@ pub struct Report {
     pub rate: f64,
     /// Whole answers.
     pub answers: u64,
+    /// Length of the measured window.
+    pub window_seconds: f64,
     /// Failed requests; none in a fit measurement.
     pub failures_total: u64,
     /// Whether the generator kept its schedule.
     pub valid: bool,
     /// From when requests were due.
     pub latency_us: Percentiles,
+    /// Server-sent events, where there were any.
+    pub stream: Option<ReportedStream>,
     /// Answers by model server.
     pub model_servers: BTreeMap<String, u64>,
     /// The proxy's process, unless there is none.
     pub cpu: Vec<ReportedCpu>,
+}
+
+/// Server-sent events.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReportedStream {
+    /// How many.
+    pub events: u64,
+    /// From when the request was due to its first event.
+    pub first_event_us: Percentiles,
+    /// Between two events of one answer.
+    pub event_gap_us: Percentiles,
 }
 
 /// CPU time of the proxy.
@@ -79,223 +117,117 @@ pub struct ReportedCpu {
     pub resident_bytes: u64,
 }
 
-/// What stays the same over all measurements: model servers, folders, settings.
-#[derive(Debug)]
-pub struct Site<'a> {
-    arguments: &'a CompareArguments,
-    workload: &'a Workload,
-    results: &'a Results,
-    work: tempfile::TempDir,
-    this_program: PathBuf,
-    stable: Model,
-    heavy: Model,
-    /// Which configurations were kept with the results already.
-    kept: RefCell<Vec<Peer>>,
-}
-
-#[derive(Debug)]
-struct Model {
-    address: String,
-    _process: Process,
-}
-
-/// Requests of the check before each measurement.
-const CHECK_REQUESTS: &str = "300";
-
-/// How far the seen share of the heavy model may be from the asked one: four standard deviations of
-/// 10 000 users, and a little for the requests of a last unfinished turn.
-const SHARE_TOLERANCE: f64 = 0.015;
-
-impl<'a> Site<'a> {
-    /// Starts the model servers.
-    ///
-    /// # Errors
-    /// They do not start.
-    pub fn open(
-        arguments: &'a CompareArguments,
-        workload: &'a Workload,
-        results: &'a Results,
-    ) -> Result<Self, CompareError> {
-        let this_program = std::env::current_exe().map_err(CompareError::file("this program"))?;
-        let work = tempfile::Builder::new()
-            .prefix("compare-")
-            .tempdir()
-            .map_err(CompareError::file("a temporary folder"))?;
-        let model = |name: &str| -> Result<Model, CompareError> {
-            let mut command = Command::new(&this_program);
-            let bytes = workload.answer_bytes.to_string();
-            command.args(["upstream", "--listen", "127.0.0.1:0", "--name", name]);
-            command.args(["--body-bytes", &bytes]);
-            results.note(&as_text(&command))?;
-            let log = work.path().join(name);
-            let mut process = Process::start(command, &arguments.load_core, &log)?;
-            let address = process.wait_for_line("listening on ")?;
-            Ok(Model { address, _process: process })
-        };
-        let (stable, heavy) = (model("stable")?, model("heavy")?);
-        let kept = RefCell::default();
-        Ok(Self { arguments, workload, results, work, this_program, stable, heavy, kept })
-    }
-
-    /// Measures one peer once.
-    ///
-    /// # Errors
-    /// It does not start, or does not do the job: no numbers are better than wrong ones.
-    pub fn measure(
-        &self,
-        peer: Peer,
-        phase: Phase,
-        round: usize,
-    ) -> Result<Measurement, CompareError> {
-        let name = format!("{}-{}-{}", phase.name(), round + 1, peer.name());
-        let folder = self.work.path().join(&name);
-        std::fs::create_dir(&folder).map_err(CompareError::file(&folder))?;
-        let setting = Setting {
-            program: self.arguments.program(peer).unwrap_or_default(),
-            cores: &self.arguments.proxy_core,
-            folder: &folder,
-            workload: self.workload,
-            models: [&self.stable.address, &self.heavy.address],
-        };
-        let running = peer.start(&setting)?;
-        self.keep_configuration(peer, &running, &folder)?;
-        self.check(peer, &running)?;
-
-        for model in [&self.stable, &self.heavy] {
-            control::reset(&model.address)?;
-        }
-        let raw = self.results.raw(&name);
-        let report = self.load(&running, phase, &raw)?;
-        let seen = [&self.stable, &self.heavy]
-            .map(|model| control::stats(&model.address))
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()?;
-        let requests: u64 = seen.iter().map(|stats| stats.requests).sum();
-        let connections: u64 = seen.iter().map(|stats| stats.connections).sum();
-        let measurement = Measurement {
-            peer,
-            phase,
-            requests_per_model_connection: requests as f64 / connections.max(1) as f64,
-            report,
-        };
-        self.judge(&measurement)?;
-        eprintln!("{}", progress(&measurement, round));
-        Ok(measurement)
-    }
-
-    /// The configuration as it was run, once per peer.
-    fn keep_configuration(
-        &self,
-        peer: Peer,
-        running: &Running,
-        folder: &Path,
-    ) -> Result<(), CompareError> {
-        if self.kept.borrow().contains(&peer) {
-            return Ok(());
-        }
-        self.kept.borrow_mut().push(peer);
-        if let Some(command) = &running.command {
-            self.results.note(&as_text(command))?;
-        }
-        for file in ["nginx.conf", "haproxy.cfg"] {
-            let path = folder.join(file);
-            if path.exists() {
-                self.results.keep(&path, file)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Known Objectives are answered, unknown ones are not: every proxy does its job.
-    fn check(&self, peer: Peer, running: &Running) -> Result<(), CompareError> {
-        let known =
-            self.run(&running.address, Phase::Saturation, &["--requests", CHECK_REQUESTS])?;
-        if known.failures_total > 0 {
-            return Err(unfit(peer, "it fails requests before there is any load"));
-        }
-        if !peer.is_proxy() {
-            return Ok(());
-        }
-        let url = format!("http://{}/", running.address);
-        let unknown = ["run", "--url", &url, "--objective", "NO_SUCH", "-H", "x-user-id: u1"];
-        let mut command = Command::new(&self.this_program);
-        command.args(unknown).args(["--requests", "20", "--expect-status", "404"]);
-        let said = output(command, &self.arguments.load_core)?;
-        if !said.status.success() {
-            return Err(unfit(peer, "it does not answer 404 to an unknown Objective"));
-        }
-        Ok(())
-    }
-
-    fn load(&self, running: &Running, phase: Phase, raw: &Path) -> Result<Report, CompareError> {
-        let (duration, warmup) =
-            (self.arguments.duration.to_string(), self.arguments.warmup.to_string());
-        let connections = self.arguments.connections.to_string();
-        let mut flags =
-            vec!["--duration", &duration, "--warmup", &warmup, "--connections", &connections];
-        let pid = running.process.as_ref().map(|process| process.pid().to_string());
-        if let Some(pid) = &pid {
-            flags.extend(["--cpu-of", pid]);
-        }
-        let command = self.command(&running.address, phase, &flags);
-        self.results.note(&as_text(&command))?;
-        let said = output(command, &self.arguments.load_core)?;
-        std::fs::write(raw, &said.stdout).map_err(CompareError::file(raw))?;
-        Ok(serde_json::from_slice(&said.stdout)?)
-    }
-
-    fn run(&self, address: &str, phase: Phase, flags: &[&str]) -> Result<Report, CompareError> {
-        let said = output(self.command(address, phase, flags), &self.arguments.load_core)?;
-        Ok(serde_json::from_slice(&said.stdout)?)
-    }
-
-    fn command(&self, address: &str, phase: Phase, flags: &[&str]) -> Command {
-        let mut command = Command::new(&self.this_program);
-        command.arg("run").args(self.workload.flags(address, phase)).args(flags);
-        command.args(["--json", "-"]);
-        command
-    }
-
-    fn judge(&self, measurement: &Measurement) -> Result<(), CompareError> {
-        let report = &measurement.report;
+impl Measurement {
+    /// Why its numbers must not be used; `None` where they may.
+    pub fn objection(&self) -> Option<String> {
+        let report = &self.report;
         if report.failures_total > 0 || report.answers == 0 {
-            let failures = report.failures_total;
-            return Err(unfit(measurement.peer, &format!("{failures} requests failed")));
+            let (failed, answers) = (report.failures_total, report.answers);
+            return Some(format!("{failed} requests failed, {answers} were answered"));
         }
-        if !measurement.peer.is_proxy() {
-            return Ok(());
+        if self.peer.is_proxy() && report.cpu.is_empty() {
+            return Some("its CPU time is not known".to_owned());
         }
-        let heavy = report.model_servers.get("heavy").copied().unwrap_or(0);
-        let share = heavy as f64 / report.answers as f64;
-        if (share - self.workload.heavy_share).abs() > SHARE_TOLERANCE {
-            return Err(unfit(
-                measurement.peer,
-                &format!("the heavy model got a share of {share}"),
-            ));
-        }
-        if report.cpu.is_empty() {
-            return Err(unfit(measurement.peer, "its CPU time is not known"));
-        }
-        Ok(())
+        self.peer.splits_by_user().then(|| self.objection_to_share()).flatten()
+    }
+
+    /// Whether the heavy model got its share of the users, as far as so many answers can tell.
+    fn objection_to_share(&self) -> Option<String> {
+        let heavy = self.report.model_servers.get("heavy").copied().unwrap_or(0);
+        let share = heavy as f64 / self.report.answers as f64;
+        (!share_is_plausible(share, self.report.answers))
+            .then(|| format!("the heavy model got a share of {share:.3} instead of {HEAVY_SHARE}"))
+    }
+
+    /// A line for whoever waits.
+    pub fn progress(&self) -> String {
+        let Self { peer, phase, report, round, .. } = self;
+        let cpu = report
+            .cpu
+            .first()
+            .map_or(String::new(), |cpu| format!(", {:.1} us of CPU each", cpu.cpu_us_per_answer));
+        format!(
+            "  round {} {:<10} {:<16} {:>7.0}/s, p50 {:.0} us, p99 {:.0} us{cpu}{}",
+            round + 1,
+            phase.name(),
+            peer.name(),
+            report.rate,
+            report.latency_us.p50,
+            report.latency_us.p99,
+            if report.valid { "" } else { " (in doubt: the generator fell behind)" },
+        )
     }
 }
 
-fn unfit(peer: Peer, what: &str) -> CompareError {
-    CompareError::Unfit { peer: peer.name(), what: what.to_owned() }
+/// Four standard deviations of as many different users as asked, and a little for those of a last
+/// unfinished turn.
+fn share_is_plausible(share: f64, answers: u64) -> bool {
+    let users = (answers as f64).min(f64::from(USERS)).max(1.0);
+    let deviation = (HEAVY_SHARE * (1.0 - HEAVY_SHARE) / users).sqrt();
+    (share - HEAVY_SHARE).abs() <= 4.0 * deviation + 0.003
 }
 
-fn progress(measurement: &Measurement, round: usize) -> String {
-    let Measurement { peer, phase, report, .. } = measurement;
-    let cpu = report.cpu.first().map_or(String::new(), |cpu| {
-        format!(", {:.2} us of CPU per request", cpu.cpu_us_per_answer)
-    });
-    format!(
-        "round {} {:<10} {:<8} {:>8.0}/s, p50 {:.0} us, p99 {:.0} us{cpu}",
-        round + 1,
-        phase.name(),
-        peer.name(),
-        report.rate,
-        report.latency_us.p50,
-        report.latency_us.p99,
-    )
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn measurement(peer: Peer, phase: Phase, round: usize, cpu: f64) -> Measurement {
+        let latency = Percentiles {
+            p50: cpu * 10.0,
+            p99: cpu * 20.0,
+            p99_9: cpu * 30.0,
+            ..Percentiles::default()
+        };
+        let report = Report {
+            rate: 20_000.0,
+            answers: 100_000,
+            window_seconds: 5.0,
+            failures_total: 0,
+            valid: true,
+            latency_us: latency,
+            stream: None,
+            model_servers: [("heavy".to_owned(), 10_000), ("stable".to_owned(), 90_000)].into(),
+            cpu: vec![ReportedCpu {
+                cpu_us_per_answer: cpu,
+                cpu_us: cpu * 100_000.0,
+                resident_bytes: 10 << 20,
+            }],
+        };
+        Measurement { peer, phase, round, report, seen: Seen { requests: 1000, connections: 10 } }
+    }
+
+    #[test]
+    fn reuse_is_what_needed_no_new_connection() {
+        assert_eq!(Seen { requests: 1000, connections: 1 }.reuse_percent(), Some(99.9));
+        assert_eq!(Seen { requests: 10, connections: 64 }.reuse_percent(), Some(0.0));
+        assert_eq!(Seen::default().reuse_percent(), None);
+    }
+
+    #[test]
+    fn the_comparisons_own_questions_are_no_connections_of_a_proxy() {
+        let before = Seen { requests: 100, connections: 70 };
+        let after = Seen { requests: 300, connections: 75 };
+        assert_eq!(Seen::between(before, after), Seen { requests: 200, connections: 3 });
+    }
+
+    #[test]
+    fn failures_and_a_wrong_split_make_a_measurement_unfit() {
+        let fit = measurement(Peer::Nginx, Phase::Saturation, 0, 20.0);
+        assert_eq!(fit.objection(), None);
+        let mut failed = fit.clone();
+        failed.report.failures_total = 1;
+        assert!(failed.objection().unwrap().contains("1 requests failed"));
+        let mut split = fit.clone();
+        split.report.model_servers.insert("heavy".to_owned(), 50_000);
+        assert!(split.objection().unwrap().contains("a share of 0.500"));
+        split.peer = Peer::VllmRouter; // takes its models in turn
+        assert_eq!(split.objection(), None);
+    }
+
+    #[test]
+    fn few_answers_may_miss_the_share_by_more_than_many() {
+        assert!(share_is_plausible(0.2, 80));
+        assert!(!share_is_plausible(0.2, 8_000));
+        assert!(share_is_plausible(0.1, 1_000_000));
+    }
 }

@@ -1,15 +1,13 @@
-//! The proxies, and how each is started for the comparison.
+//! Who is compared, and what each of them can do.
+
+mod start;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use switchboard_shared::snapshot::SecretKey;
-
+pub use self::start::{Running, Setting};
 use super::CompareError;
-use super::process::{Process, ProcessError, free_address};
-use super::push::push;
-use super::workload::Workload;
-use crate::net::cores::Cores;
+use super::workload::{Job, Workload};
 
 /// Who is compared.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
@@ -21,158 +19,144 @@ pub enum Peer {
     Floor,
     /// nginx, from `peers/nginx.conf`.
     Nginx,
-    /// HAProxy, from `peers/haproxy.cfg`.
+    /// HAProxy, from `peers/haproxy.cfg` and `peers/haproxy-by-body.cfg`.
     Haproxy,
+    /// Envoy, from `peers/envoy.yaml` and `peers/envoy-by-body.yaml`.
+    Envoy,
+    /// SGLang's router; forwards to models in turn.
+    SglangRouter,
+    /// vLLM's router; forwards to models in turn.
+    VllmRouter,
+    /// LiteLLM's proxy, from `peers/litellm.yaml`; forwards by weight at random.
+    Litellm,
+    /// Switchboard's router, told to route a workload's requests by their header only: what the
+    /// workload's own job costs is the difference.
+    RouterByHeader,
     /// Switchboard's router.
     Router,
 }
 
-/// A proxy that takes requests.
-#[derive(Debug)]
-pub struct Running {
-    /// Where.
-    pub address: String,
-    /// The process, where there is one.
-    pub process: Option<Process>,
-    /// How it was started.
-    pub command: Option<Command>,
+/// How a peer's program is found and asked for its version.
+struct Program {
+    /// From the folder that the comparison runs in, unless it is absolute.
+    path: &'static str,
+    version_flag: &'static str,
 }
-
-/// What a proxy is started with.
-#[derive(Debug)]
-pub struct Setting<'a> {
-    /// Its program; unused without a proxy.
-    pub program: PathBuf,
-    /// Its core.
-    pub cores: &'a Cores,
-    /// Where its files go; an empty folder of its own.
-    pub folder: &'a Path,
-    /// What it has to do.
-    pub workload: &'a Workload,
-    /// Addresses of the stable and the heavy model.
-    pub models: [&'a str; 2],
-}
-
-const NGINX: &str = include_str!("../../peers/nginx.conf");
-const HAPROXY: &str = include_str!("../../peers/haproxy.cfg");
 
 impl Peer {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 5] =
-        [Self::Direct, Self::Floor, Self::Nginx, Self::Haproxy, Self::Router];
+    pub const ALL: [Self; 10] = [
+        Self::Direct,
+        Self::Floor,
+        Self::Nginx,
+        Self::Haproxy,
+        Self::Envoy,
+        Self::SglangRouter,
+        Self::VllmRouter,
+        Self::Litellm,
+        Self::RouterByHeader,
+        Self::Router,
+    ];
 
-    /// In reports and file names.
+    /// In reports, flags and file names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
             Self::Floor => "floor",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
+            Self::Envoy => "envoy",
+            Self::SglangRouter => "sglang-router",
+            Self::VllmRouter => "vllm-router",
+            Self::Litellm => "litellm",
+            Self::RouterByHeader => "router-by-header",
             Self::Router => "router",
         }
     }
 
-    /// The flag that makes its program tell its version.
-    pub const fn version_flag(self) -> &'static str {
-        match self {
-            Self::Direct | Self::Floor | Self::Router => "--version",
-            Self::Nginx | Self::Haproxy => "-v",
-        }
+    /// Whether it passes requests on, or only answers.
+    pub const fn is_proxy(self) -> bool {
+        !matches!(self, Self::Direct | Self::Floor)
     }
 
-    /// Whether it routes and splits, or only answers.
-    pub const fn is_proxy(self) -> bool {
+    /// Whether it is Switchboard's.
+    pub const fn is_ours(self) -> bool {
+        matches!(self, Self::RouterByHeader | Self::Router)
+    }
+
+    /// Whether it refuses what it does not know and splits users 90 to 10 by a hash. The routers of
+    /// model servers do neither; what they do is in `peers/README.md`.
+    pub const fn splits_by_user(self) -> bool {
         match self {
             Self::Direct | Self::Floor => false,
-            Self::Nginx | Self::Haproxy | Self::Router => true,
+            Self::SglangRouter | Self::VllmRouter | Self::Litellm => false,
+            Self::Nginx | Self::Haproxy | Self::Envoy => true,
+            Self::RouterByHeader | Self::Router => true,
         }
     }
 
-    /// Starts it, and waits until it takes requests.
+    /// Whether it takes seconds to start: then it is started once per workload and stands still
+    /// (SIGSTOP) while others have their turn.
+    pub const fn starts_slowly(self) -> bool {
+        matches!(self, Self::SglangRouter | Self::VllmRouter | Self::Litellm)
+    }
+
+    /// Whether it can hold a rate at which the others show anything. LiteLLM takes milliseconds of CPU
+    /// per request, so it is only asked for as much as it takes.
+    pub const fn joins_the_rate(self) -> bool {
+        !matches!(self, Self::Litellm)
+    }
+
+    /// What it has to do in a workload.
+    pub fn job(self, workload: &Workload) -> Job {
+        if self == Self::RouterByHeader { Job::Header } else { workload.job }
+    }
+
+    /// The program that it runs unless a flag names another; `None` for no proxy at all.
+    pub fn default_program(self) -> Option<PathBuf> {
+        match self {
+            Self::Direct => None,
+            Self::Floor => std::env::current_exe().ok(),
+            Self::RouterByHeader | Self::Router => Some(beside_this_program("switchboard-router")),
+            _ => Some(PathBuf::from(self.foreign()?.path)),
+        }
+    }
+
+    /// What a program says about its version, on one line; empty where it says nothing.
+    pub fn version(self, program: &Path) -> String {
+        let flag = self.foreign().map_or("--version", |foreign| foreign.version_flag);
+        let Ok(output) = Command::new(program).arg(flag).output() else { return String::new() };
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        let said = said.lines().find(|line| line.chars().any(|letter| letter.is_ascii_digit()));
+        let said = said.unwrap_or_default().trim();
+        // Envoy begins with its own path.
+        said.strip_prefix(&*program.to_string_lossy()).unwrap_or(said).trim().to_owned()
+    }
+
+    fn foreign(self) -> Option<Program> {
+        let of = |path, version_flag| Some(Program { path, version_flag });
+        match self {
+            Self::Direct | Self::Floor | Self::RouterByHeader | Self::Router => None,
+            Self::Nginx => of("/usr/sbin/nginx", "-v"),
+            Self::Haproxy => of("/usr/sbin/haproxy", "-v"),
+            Self::Envoy => of("loadtest/peers/.venv-envoy/bin/envoy", "--version"),
+            Self::SglangRouter => of("loadtest/peers/.venv-sglang/bin/sglang-router", "--version"),
+            Self::VllmRouter => of("loadtest/peers/.venv-vllm/bin/vllm-router", "--version"),
+            Self::Litellm => of("loadtest/peers/.venv-litellm/bin/litellm", "--version"),
+        }
+    }
+
+    /// Starts it for a workload, and waits until it takes requests.
     ///
     /// # Errors
     /// It ended, or does not listen.
     pub fn start(self, setting: &Setting<'_>) -> Result<Running, CompareError> {
-        match self {
-            Self::Direct => {
-                let address = setting.models[0].to_owned();
-                Ok(Running { address, process: None, command: None })
-            }
-            Self::Floor => floor(setting),
-            Self::Nginx => from_template(setting, NGINX, "nginx.conf", &["-c"]),
-            Self::Haproxy => from_template(setting, HAPROXY, "haproxy.cfg", &["-db", "-f"]),
-            Self::Router => router(setting),
-        }
+        start::start(self, setting)
     }
 }
 
-fn address() -> Result<String, CompareError> {
-    free_address().map_err(CompareError::file("a free port"))
-}
-
-fn floor(setting: &Setting<'_>) -> Result<Running, CompareError> {
-    let address = address()?;
-    let mut command = Command::new(&setting.program);
-    command.args(["upstream", "--listen", &address, "--name", "floor", "--body-bytes"]);
-    command.arg(setting.workload.answer_bytes.to_string());
-    start(setting, command, address)
-}
-
-/// Fills a configuration in and starts the program with it: `program FLAGS… FILE`.
-fn from_template(
-    setting: &Setting<'_>,
-    template: &str,
-    file: &str,
-    flags: &[&str],
-) -> Result<Running, CompareError> {
-    let address = address()?;
-    let text = template
-        .replace("{{folder}}", &setting.folder.display().to_string())
-        .replace("{{listen}}", &address)
-        .replace("{{objective}}", setting.workload.objective)
-        .replace("{{stable}}", setting.models[0])
-        .replace("{{heavy}}", setting.models[1]);
-    let path = setting.folder.join(file);
-    std::fs::write(&path, text).map_err(CompareError::file(&path))?;
-    let mut command = Command::new(&setting.program);
-    command.args(flags).arg(&path);
-    start(setting, command, address)
-}
-
-/// The router with one worker and built-in settings; its rules come over its own socket.
-fn router(setting: &Setting<'_>) -> Result<Running, CompareError> {
-    // A throwaway key: the Snapshot lives as long as this process.
-    let key = SecretKey::from_seed(
-        blake3::hash(setting.folder.as_os_str().as_encoded_bytes()).as_bytes(),
-    );
-    let (listen, admin) = (address()?, address()?);
-    let socket = setting.folder.join("router.sock");
-    let mut command = Command::new(&setting.program);
-    command.args(["--workers", "1", "--listen", &listen, "--admin-listen", &admin]);
-    command.arg("--socket").arg(&socket);
-    command.arg("--state-dir").arg(setting.folder.join("state"));
-    command.args(["--trusted-key", &key.public().to_string()]);
-    let mut running = start(setting, command, listen)?;
-    if let Some(process) = &mut running.process {
-        let listens = || socket.exists().then_some(());
-        process.wait_until("has no feed", listens)?;
-    }
-    push(&socket, &key, setting.workload, setting.models, GROUP)?;
-    Ok(running)
-}
-
-/// The group of a router with built-in settings.
-const GROUP: &str = "default";
-
-fn start(
-    setting: &Setting<'_>,
-    command: Command,
-    address: String,
-) -> Result<Running, CompareError> {
-    let mut shown = Command::new(command.get_program());
-    shown.args(command.get_args());
-    let log = setting.folder.join("output.txt");
-    let mut process = Process::start(command, setting.cores, &log)?;
-    process.wait_for_port(&address).map_err(|error: ProcessError| CompareError::from(error))?;
-    Ok(Running { address, process: Some(process), command: Some(shown) })
+fn beside_this_program(name: &str) -> PathBuf {
+    let this = std::env::current_exe().unwrap_or_default();
+    this.parent().unwrap_or(Path::new(".")).join(name)
 }

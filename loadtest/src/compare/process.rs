@@ -113,6 +113,21 @@ impl Process {
         }
     }
 
+    /// Lets it stand still, with its connections open.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// A process that has gone already misses nothing.
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).ok();
+    }
+
     fn failed(&self, what: String) -> ProcessError {
         let said = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = said.lines().collect();
@@ -124,7 +139,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // Already gone: then the wait below tells at once.
-        kill_process(Pid::from_child(&self.child), Signal::TERM).ok();
+        self.signal(Signal::TERM);
+        self.resume(); // a paused one would never take it
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -146,9 +162,11 @@ pub fn output(mut command: Command, cores: &Cores) -> Result<Output, ProcessErro
     on_cores(cores, || command.output()).map_err(|source| ProcessError::Start { program, source })
 }
 
-/// The command as a shell would take it.
+/// The command as a shell would take it, with the program's name in place of its path.
 pub fn as_text(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -164,7 +182,7 @@ pub fn free_address() -> io::Result<String> {
 fn on_cores<T: Send>(cores: &Cores, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let starter = scope.spawn(|| {
-            cores.pin_current_thread(0)?;
+            cores.allow_current_thread()?;
             start()
         });
         starter.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
@@ -213,7 +231,26 @@ mod tests {
     }
 
     #[test]
+    fn a_paused_program_stands_still_and_ends_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let cores = "0".parse().unwrap();
+        let command = shell("while :; do echo x; sleep 0.01; done");
+        let mut process = Process::start(command, &cores, &log).unwrap();
+        process.wait_for_line("x").unwrap();
+        process.pause();
+        let pid = process.pid();
+        let stands_still = move || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit_once(") ").map(|(_, fields)| fields.starts_with('T'))
+        };
+        process.wait_until("goes on", || stands_still().filter(|stands| *stands)).unwrap();
+        drop(process);
+        assert_eq!(stands_still(), None, "the process is gone");
+    }
+
+    #[test]
     fn a_command_is_told_so_that_a_shell_takes_it() {
-        assert_eq!(as_text(&shell("echo 'a b'")), r"/bin/sh -c 'echo '\''a b'\'''");
+        assert_eq!(as_text(&shell("echo 'a b'")), r"sh -c 'echo '\''a b'\'''");
     }
 }

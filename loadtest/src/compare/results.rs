@@ -1,68 +1,80 @@
 //! The dated folder of results. Everything in it is written here; nothing is edited by hand.
 
-mod readme;
+mod index;
+mod page;
 
-use std::fs::{File, OpenOptions};
+use std::cell::RefCell;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::CompareError;
+use super::alone::Alone;
 use super::machine::Machine;
-use super::measure::Measurement;
+use super::measure::{Phase, Seen};
+use super::outcome::Summary;
 use super::peer::Peer;
+use super::target::Target;
 use super::workload::Workload;
+
+/// Everything that a run found out: `summary.json`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(missing_docs, reason = "the names say it; what they do not say is said")]
+pub struct Findings {
+    pub machine: Machine,
+    pub rounds: usize,
+    /// Fewer rounds than a published result has, or a debug build.
+    pub quick: bool,
+    pub seconds: u64,
+    pub workloads: Vec<Summary>,
+    pub alone: Alone,
+    pub targets: Vec<Target>,
+}
 
 /// A folder that is being filled.
 #[derive(Debug)]
 pub struct Results {
+    parent: PathBuf,
     folder: PathBuf,
+    /// Paths of this machine, and what stands for them in a result.
+    hidden: RefCell<Vec<(String, &'static str)>>,
 }
 
-/// Median and range of one number over the rounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
-    /// The middle one; of an even number, the mean of the two in the middle.
-    pub median: f64,
-    /// The smallest.
-    pub min: f64,
-    /// The largest.
-    pub max: f64,
-}
-
-impl Spread {
-    /// Of these values; all zero where there are none.
-    pub fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
-            return Self::default();
-        };
-        let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-        Self { median: f64::midpoint(below, above), min: *min, max: *max }
-    }
+/// One line of `raw/WORKLOAD.jsonl`.
+#[derive(Serialize)]
+struct Raw<'a> {
+    workload: &'a str,
+    peer: &'a str,
+    phase: Phase,
+    /// From 1.
+    round: usize,
+    /// What the model servers saw.
+    seen_by_models: Seen,
+    /// What `run --json -` printed.
+    report: serde_json::Value,
 }
 
 impl Results {
-    /// Makes the folder `DATE-COMMIT-WORKLOAD`, with a number behind it where it exists already.
+    /// Makes the folder `NAME`, with a number behind it where it exists already.
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn create(
-        parent: &Path,
-        machine: &Machine,
-        workload: &Workload,
-    ) -> Result<Self, CompareError> {
-        let day = machine.date.split('T').next().unwrap_or_default();
-        let commit: String = machine.commit.chars().take(8).collect();
-        let name = format!("{day}-{commit}-{}", workload.name);
-        let mut folder = parent.join(&name);
+    pub fn create(parent: &Path, name: &str, machine: &Machine) -> Result<Self, CompareError> {
+        let mut folder = parent.join(name);
         let mut count = 1;
         while folder.exists() {
             count += 1;
             folder = parent.join(format!("{name}-{count}"));
         }
-        std::fs::create_dir_all(folder.join("raw")).map_err(CompareError::file(&folder))?;
-        let results = Self { folder };
+        for part in ["raw", "configurations", "plots"] {
+            std::fs::create_dir_all(folder.join(part)).map_err(CompareError::file(&folder))?;
+        }
+        let results = Self { parent: parent.to_owned(), folder, hidden: RefCell::default() };
+        if let Ok(here) = std::env::current_dir() {
+            results.hide(&here, ".");
+        }
         results.write("machine.json", &serde_json::to_string_pretty(machine)?)?;
         Ok(results)
     }
@@ -72,9 +84,9 @@ impl Results {
         &self.folder
     }
 
-    /// Where the raw report of one measurement goes.
-    pub fn raw(&self, name: &str) -> PathBuf {
-        self.folder.join("raw").join(format!("{name}.json"))
+    /// From now on, `name` stands in a result where this path would.
+    pub fn hide(&self, path: &Path, name: &'static str) {
+        self.hidden.borrow_mut().push((path.display().to_string(), name));
     }
 
     /// Adds a line to `commands.txt`.
@@ -82,55 +94,78 @@ impl Results {
     /// # Errors
     /// A full disk.
     pub fn note(&self, command: &str) -> Result<(), CompareError> {
-        let path = self.folder.join("commands.txt");
-        let mut options = OpenOptions::new();
-        let noted = options.create(true).append(true).open(&path);
-        noted
-            .and_then(|mut file: File| writeln!(file, "{command}"))
-            .map_err(CompareError::file(&path))
+        self.append("commands.txt", command)
     }
 
-    /// Keeps a copy of a configuration.
+    /// Keeps a text file, such as a configuration as it was run.
     ///
     /// # Errors
     /// A full disk.
     pub fn keep(&self, file: &Path, name: &str) -> Result<(), CompareError> {
-        std::fs::copy(file, self.folder.join(name)).map(drop).map_err(CompareError::file(file))
+        let text = std::fs::read_to_string(file).map_err(CompareError::file(file))?;
+        self.write(&format!("configurations/{name}"), &text)
     }
 
-    /// Writes the table, and tells where it is.
+    /// Keeps what `run` reported of one measurement.
+    ///
+    /// # Errors
+    /// It is no JSON, or the disk is full.
+    pub fn raw(
+        &self,
+        workload: &Workload,
+        (peer, phase, round): (Peer, Phase, usize),
+        seen_by_models: Seen,
+        report: &[u8],
+    ) -> Result<(), CompareError> {
+        let line = Raw {
+            workload: workload.name,
+            peer: peer.name(),
+            phase,
+            round: round + 1,
+            seen_by_models,
+            report: serde_json::from_slice(report)?,
+        };
+        self.append(&format!("raw/{}.jsonl", workload.name), &serde_json::to_string(&line)?)
+    }
+
+    /// Writes a file, with this machine's paths hidden.
     ///
     /// # Errors
     /// A full disk.
-    pub fn finish(
-        &self,
-        machine: &Machine,
-        workload: &Workload,
-        peers: &[Peer],
-        measurements: &[Measurement],
-    ) -> Result<(), CompareError> {
-        let text = readme::render(machine, workload, peers, measurements);
-        self.write("README.md", &text)?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{text}\nwritten to {}", self.folder.display())
-            .map_err(CompareError::file("standard output"))
+    pub fn write(&self, name: &str, text: &str) -> Result<(), CompareError> {
+        let path = self.folder.join(name);
+        let text = format!("{}\n", self.without_paths(text).trim_end());
+        std::fs::write(&path, text).map_err(CompareError::file(&path))
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<(), CompareError> {
+    /// Writes summary, page and index.
+    ///
+    /// # Errors
+    /// A full disk.
+    pub fn finish(&self, findings: &Findings) -> Result<(), CompareError> {
+        self.write("summary.json", &serde_json::to_string_pretty(findings)?)?;
+        self.write("README.md", &page::render(findings))?;
+        index::write(&self.parent)
+    }
+
+    fn append(&self, name: &str, line: &str) -> Result<(), CompareError> {
         let path = self.folder.join(name);
-        std::fs::write(&path, format!("{}\n", text.trim_end())).map_err(CompareError::file(&path))
+        let opened = OpenOptions::new().create(true).append(true).open(&path);
+        let line = self.without_paths(line);
+        opened.and_then(|mut file| writeln!(file, "{line}")).map_err(CompareError::file(&path))
+    }
+
+    fn without_paths(&self, text: &str) -> String {
+        // The newest first: a temporary folder may be inside of this one.
+        self.hidden
+            .borrow()
+            .iter()
+            .rev()
+            .fold(text.to_owned(), |text, (path, name)| text.replace(path.as_str(), name))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_spread_is_median_and_range() {
-        let spread = Spread { median: 2.0, min: 1.0, max: 9.0 };
-        assert_eq!(Spread::of(&[9.0, 1.0, 2.0]), spread);
-        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
-        assert_eq!(Spread::of(&[]), Spread::default());
-    }
+/// The targets as a table.
+pub fn targets_table(targets: &[Target]) -> String {
+    page::targets_table(targets)
 }

@@ -29,6 +29,22 @@ impl Cores {
         self.0.len()
     }
 
+    /// Both lists, one after the other.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self([&self.0[..], &other.0[..]].concat())
+    }
+
+    /// Allows the calling thread, and the programs that it starts, all of these cores.
+    ///
+    /// # Errors
+    /// What the kernel says, such as a core that was taken offline.
+    pub fn allow_current_thread(&self) -> io::Result<()> {
+        let mut set = CpuSet::new();
+        self.0.iter().for_each(|core| set.set(*core));
+        Ok(sched_setaffinity(None, &set)?)
+    }
+
     /// Pins the calling thread.
     ///
     /// # Errors

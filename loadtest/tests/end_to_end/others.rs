@@ -1,7 +1,7 @@
 //! Against programs of others, where the host has them.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -39,37 +39,74 @@ fn our_median_agrees_with_wrk_on_the_same_server() {
     assert!((ours / theirs - 1.0).abs() < 0.1, "wrk {theirs} us, ours {ours} us");
 }
 
+/// A comparison of short measurements, everything on one core.
+fn compare(out: &Path, flags: &[&str]) -> Output {
+    let short = ["--rounds", "1", "--saturation", "400ms", "--rate-span", "500ms"];
+    let quick = ["--warmup", "100ms", "--load-core", "0", "--peers-only"];
+    let mut command = Command::new(BINARY);
+    command.arg("compare").args(short).args(quick).args(flags).arg("--out").arg(out);
+    command.output().unwrap()
+}
+
 #[test]
 fn a_comparison_leaves_its_numbers_with_all_that_made_them() {
     if !is_installed("/usr/sbin/haproxy") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("results");
-    let output = Command::new(BINARY)
-        .args(["compare", "--peers", "direct,haproxy", "--rounds", "1", "--load-core", "0"])
-        .args(["--duration", "700ms", "--warmup", "200ms", "--connections", "8", "--out"])
-        .arg(&out)
-        .output()
-        .unwrap();
+    let workload = "small-json-by-header";
+    let flags = ["--peers", "direct,haproxy", "--workloads", workload];
+    let output = compare(folder.path(), &flags);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let targets = String::from_utf8(output.stdout).unwrap();
+    assert!(targets.contains("| not measured: "), "{targets}");
 
-    let results = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    let index = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    let entries = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
+    let results = entries.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
+    let name = results.file_name().unwrap().to_str().unwrap();
+    assert!(name.ends_with("-quick"), "one round is not for publication: {name}");
+    assert!(index.contains(name), "{index}");
+
     let read = |name: &str| std::fs::read_to_string(results.join(name)).unwrap();
     let json = |name: &str| serde_json::from_str::<Value>(&read(name)).unwrap();
-    assert!(read("README.md").contains("| haproxy | "), "{}", read("README.md"));
-    assert!(read("haproxy.cfg").contains("nbthread 1"));
+    assert!(read("README.md").contains("| haproxy |"), "{}", read("README.md"));
+    assert!(read("configurations/small-json-by-header-haproxy-haproxy.cfg").contains("nbthread 1"));
     let machine = json("machine.json");
-    assert!(machine["programs"]["haproxy"].as_str().unwrap().starts_with("HAProxy"), "{machine}");
-    let saturation = json("raw/saturation-1-haproxy.json");
-    assert!(saturation["cpu"][0]["cpu_us_per_answer"].as_f64().unwrap() > 1.0);
-    assert_eq!(json("raw/rate-1-direct.json")["mode"], "open");
+    assert!(machine["programs"]["haproxy"].as_str().unwrap().contains("HAProxy"), "{machine}");
+    let rows = json("summary.json")["workloads"][0]["rows"].clone();
+    assert!(rows[1]["cpu_us"]["median"].as_f64().unwrap() > 1.0, "{rows}");
 
-    // Each of the four measurements, two model servers and the proxy have their commands.
+    let raw = read("raw/small-json-by-header.jsonl");
+    let lines: Vec<Value> = raw.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[1]["report"]["mode"], "open");
+    assert!(lines[2]["report"]["cpu"][0]["cpu_us_per_answer"].as_f64().unwrap() > 1.0);
+
+    // Each of the four measurements, two model servers and the proxy have their commands; none of
+    // them, and no configuration, tells a folder of this machine.
     let commands = read("commands.txt");
-    assert_eq!(commands.lines().filter(|line| line.contains(" run --url ")).count(), 4);
-    assert_eq!(commands.lines().filter(|line| line.contains(" upstream ")).count(), 2);
-    assert_eq!(commands.lines().filter(|line| line.contains("haproxy -db -f ")).count(), 1);
+    let count = |what: &str| commands.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(count(" run --url "), 4);
+    assert_eq!(count(" upstream "), 2);
+    assert_eq!(count("haproxy -db -f WORK/"), 1);
+    let here = std::env::current_dir().unwrap();
+    assert!(!raw.contains(here.to_str().unwrap()) && !commands.contains("/tmp/"), "{commands}");
+}
+
+#[test]
+fn a_peer_that_fails_is_dropped_and_told_and_the_others_go_on() {
+    if !is_installed("/usr/sbin/haproxy") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--peers", "direct,nginx,haproxy", "--program", "nginx=/bin/false"];
+    let output = compare(folder.path(), &[&flags[..], &["--workloads", "body-64k"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("nginx dropped out (rehearsal): /bin/false ended with"), "{said}");
+    let index = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(index.contains("not measured: nginx was not part of this run"), "{index}");
 }
 
 #[test]
@@ -80,6 +117,9 @@ fn a_comparison_of_nothing_is_refused() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(refused(&["--peers", "direct"]).contains("it takes two peers"));
-    let message = refused(&["--peers", "direct,nginx", "--nginx", "/no/such"]);
+    assert!(
+        refused(&["--workloads", "x"]).contains("there is no workload x; there are small-json")
+    );
+    let message = refused(&["--peers", "direct,nginx", "--program", "nginx=/no/such"]);
     assert!(message.contains("there is no /no/such"), "{message}");
 }

@@ -1,0 +1,139 @@
+//! The router's rules for a workload: what the peers' configurations say, as a Definition. Pure.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use switchboard_shared::definition::{
+    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, ModelVersion, Objective,
+    Outcome, Rule, Shard, Source, Timeouts, ValueKind,
+};
+use switchboard_shared::slot::{Slot, SlotRange};
+use switchboard_shared::snapshot::{BuildError, SecretKey, SnapshotVersion, build};
+
+use super::workload::{HEAVY_SHARE, Job, Workload};
+
+/// The group of a router with built-in settings.
+pub const GROUP: &str = "default";
+
+/// One Objective with an Experiment over all of its Slots, as the peers' configurations have it.
+pub fn definition(workload: &Workload, job: Job, models: [&str; 2]) -> Definition {
+    let [stable, heavy] = models;
+    let arms = [("stable", stable), ("heavy", heavy)];
+    Definition {
+        group: GROUP.to_owned(),
+        objectives: vec![objective(workload, job)],
+        models: arms.map(|(name, _)| model(name)).to_vec(),
+        shards: arms.map(|(name, address)| shard(name, address)).to_vec(),
+        ..Definition::default()
+    }
+}
+
+/// Builds and signs a Definition, now.
+///
+/// # Errors
+/// A mistake in it.
+pub fn snapshot(
+    definition: &Definition,
+    version: SnapshotVersion,
+    key: &SecretKey,
+) -> Result<Vec<u8>, BuildError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let created = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    build(definition, version, created, key)
+}
+
+fn objective(workload: &Workload, job: Job) -> Objective {
+    let user = match job {
+        Job::Body => Source::Body("/user_id".to_owned()),
+        Job::Header | Job::Forward => Source::Header("x-user-id".to_owned()),
+    };
+    Objective {
+        token: workload.objective.to_owned(),
+        context: vec![Attribute {
+            name: "user_id".to_owned(),
+            source: user,
+            kind: ValueKind::Text,
+            default: None,
+        }],
+        default_arm: "stable".to_owned(),
+        arms: vec![arm("stable"), arm("heavy")],
+        rules: vec![Rule {
+            name: "split".to_owned(),
+            when: None,
+            then: Outcome::Experiment(split()),
+        }],
+        idempotent: false,
+        timeouts: Timeouts::default(),
+        body_bytes_max: None,
+    }
+}
+
+fn split() -> Experiment {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of 0..=1 times 10 000"
+    )]
+    let heavy_slots = (HEAVY_SHARE * f64::from(Slot::COUNT)) as u16;
+    let share = |arm: &str, first, last| ArmShare {
+        arm: arm.to_owned(),
+        slots: SlotRange::of(first, last).into_iter().collect(),
+    };
+    Experiment {
+        unit: "user_id".to_owned(),
+        salt: "comparison".to_owned(),
+        layer: None,
+        split: vec![
+            share("heavy", 0, heavy_slots - 1),
+            share("stable", heavy_slots, Slot::COUNT - 1),
+        ],
+    }
+}
+
+fn arm(name: &str) -> Arm {
+    Arm {
+        name: name.to_owned(),
+        model: format!("{name}@1"),
+        facts: Vec::new(),
+        timeouts: Timeouts::default(),
+    }
+}
+
+fn model(name: &str) -> ModelVersion {
+    ModelVersion {
+        name: name.to_owned(),
+        version: "1".to_owned(),
+        shard: name.to_owned(),
+        served_name: name.to_owned(),
+        path: None,
+    }
+}
+
+fn shard(name: &str, address: &str) -> Shard {
+    Shard {
+        name: name.to_owned(),
+        endpoints: vec![Endpoint { address: address.to_owned(), weight: 1 }],
+        balance: Balance::LeastInFlight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_every_workload_make_a_snapshot() {
+        let key = SecretKey::from_seed(&[7; 32]);
+        for workload in Workload::all() {
+            for job in [Job::Header, workload.job] {
+                let definition = definition(&workload, job, ["127.0.0.1:1", "127.0.0.1:2"]);
+                assert!(!snapshot(&definition, SnapshotVersion::FIRST, &key).unwrap().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_slots_is_the_heavy_models() {
+        let slots = |arm: usize| split().split[arm].slots[0].slots().count();
+        assert_eq!([slots(0), slots(1)], [1000, 9000]);
+    }
+}
