@@ -5,6 +5,7 @@
 
 pub mod connection;
 pub mod link;
+pub mod links;
 pub mod scratch;
 pub mod view;
 
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use self::link::Link;
+use self::links::Links;
 use self::scratch::ScratchPool;
 use self::view::View;
 use crate::activation::{Activation, ActivationReader, Held};
@@ -66,14 +68,6 @@ pub struct Worker {
     request_id_prefix: u64,
     request_count: Cell<u64>,
     is_draining: Cell<bool>,
-}
-
-/// Live connections by key; a free place is reused, and its key with it.
-#[derive(Default)]
-struct Links {
-    places: Vec<Option<Rc<Link>>>,
-    free: Vec<usize>,
-    live: u64,
 }
 
 impl Worker {
@@ -195,43 +189,11 @@ impl Worker {
     }
 
     fn live(&self) -> u64 {
-        self.links.borrow().live
+        self.links.borrow().live()
     }
 
     fn is_full(&self) -> bool {
         self.live() >= u64::from(self.config.limits.connections_max)
-    }
-
-    /// A place for a connection.
-    fn enter(&self, link: Rc<Link>) -> u64 {
-        let mut links = self.links.borrow_mut();
-        links.live += 1;
-        match links.free.pop() {
-            Some(place) => {
-                if let Some(slot) = links.places.get_mut(place) {
-                    *slot = Some(link);
-                }
-                place as u64
-            }
-            None => {
-                links.places.push(Some(link));
-                links.places.len() as u64 - 1
-            }
-        }
-    }
-
-    fn leave(&self, key: u64) {
-        let mut links = self.links.borrow_mut();
-        let Ok(place) = usize::try_from(key) else { return };
-        if links.places.get_mut(place).and_then(Option::take).is_some() {
-            links.live -= 1;
-            links.free.push(place);
-        }
-    }
-
-    fn link(&self, key: u64) -> Option<Rc<Link>> {
-        let place = usize::try_from(key).ok()?;
-        self.links.borrow().places.get(place)?.clone()
     }
 }
 
@@ -391,13 +353,13 @@ async fn tick(worker: &Rc<Worker>, stop: &Stop, ears: &[RawFd]) {
 }
 
 fn sweep_links(worker: &Worker, now: Instant) {
-    for link in worker.links.borrow().places.iter().flatten() {
+    for link in worker.links.borrow().iter() {
         link.sweep(now);
     }
 }
 
 fn close_idle(worker: &Worker) {
-    for link in worker.links.borrow().places.iter().flatten() {
+    for link in worker.links.borrow().iter() {
         link.close_if_idle();
     }
 }
@@ -423,23 +385,24 @@ async fn accept(worker: Rc<Worker>, listener: Listener) {
 fn greet(worker: &Rc<Worker>, stream: Stream) {
     worker.counters.connections_accepted.add(1);
     let link = Rc::new(Link::new(stream.reader.handle()));
-    let key = worker.enter(Rc::clone(&link));
+    let key = worker.links.borrow_mut().enter(Rc::clone(&link));
     if worker.hangups.watch(stream.fd(), key).is_err() {
         worker.counters.accept_failures.add(1);
-        worker.leave(key);
+        worker.links.borrow_mut().leave(key);
         return;
     }
     let worker = Rc::clone(worker);
     task::spawn(async move {
         connection::run(&worker, stream, link).await;
-        worker.leave(key);
+        worker.links.borrow_mut().leave(key);
     });
 }
 
 async fn watch_hang_ups(worker: Rc<Worker>) {
     while worker.hangups.wait().await.is_ok() {
         worker.hangups.drain(|key| {
-            if let Some(link) = worker.link(key) {
+            let link = worker.links.borrow().get(key);
+            if let Some(link) = link {
                 link.hang_up();
             }
         });
