@@ -68,6 +68,8 @@ pub struct Row {
     pub p50_us: Option<Spread>,
     pub p99_us: Option<Spread>,
     pub p99_9_us: Option<Spread>,
+    /// Quantiles `0..=1` with their latency at the common rate, medians of the rounds.
+    pub percentiles_us: Vec<(f64, f64)>,
     /// Over direct, round by round.
     pub added_p50_us: Option<Spread>,
     pub added_p99_us: Option<Spread>,
@@ -124,6 +126,7 @@ impl Outcome {
             p50_us: self.spread(peer, is_rate, p50),
             p99_us: self.spread(peer, is_rate, p99),
             p99_9_us: self.spread(peer, is_rate, p99_9),
+            percentiles_us: self.percentiles(peer),
             added_p50_us: self.added(peer, p50).filter(|_| is_proxy),
             added_p99_us: self.added(peer, p99).filter(|_| is_proxy),
             added_p99_9_us: self.added(peer, p99_9).filter(|_| is_proxy),
@@ -134,6 +137,20 @@ impl Outcome {
             in_doubt: self.of(peer, is_rate).filter(|one| !one.report.valid).count(),
             router_share: ours.zip(theirs).map(|(ours, theirs)| ours.median / theirs.median),
         }
+    }
+
+    fn percentiles(&self, peer: Peer) -> Vec<(f64, f64)> {
+        let at = |quantile, of: fn(&Report) -> Option<f64>| {
+            Some((quantile, self.spread(peer, is_rate, of)?.median))
+        };
+        let all = [
+            at(0.5, p50),
+            at(0.75, |report| Some(report.latency_us.p75)),
+            at(0.9, |report| Some(report.latency_us.p90)),
+            at(0.99, p99),
+            at(0.999, p99_9),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn of(&self, peer: Peer, phase: fn(Phase) -> bool) -> impl Iterator<Item = &Measurement> {

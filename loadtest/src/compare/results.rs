@@ -2,6 +2,7 @@
 
 mod index;
 mod page;
+mod plots;
 
 use std::cell::RefCell;
 use std::fs::OpenOptions;
@@ -144,6 +145,9 @@ impl Results {
     /// A full disk.
     pub fn finish(&self, findings: &Findings) -> Result<(), CompareError> {
         self.write("summary.json", &serde_json::to_string_pretty(findings)?)?;
+        for plot in findings.workloads.iter().flat_map(plots::of) {
+            self.write(&plot.file, &plot.svg)?;
+        }
         self.write("README.md", &page::render(findings))?;
         index::write(&self.parent)
     }

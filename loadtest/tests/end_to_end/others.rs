@@ -77,6 +77,9 @@ fn a_comparison_leaves_its_numbers_with_all_that_made_them() {
     let rows = json("summary.json")["workloads"][0]["rows"].clone();
     assert!(rows[1]["cpu_us"]["median"].as_f64().unwrap() > 1.0, "{rows}");
 
+    let plot = read("plots/small-json-by-header-latency.svg");
+    assert!(plot.starts_with("<svg") && plot.contains("haproxy"), "{plot}");
+
     let raw = read("raw/small-json-by-header.jsonl");
     let lines: Vec<Value> = raw.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);

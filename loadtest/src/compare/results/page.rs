@@ -1,6 +1,6 @@
 //! The page of one result, as Markdown. Pure.
 
-use super::Findings;
+use super::{Findings, plots};
 use crate::compare::machine::Machine;
 use crate::compare::outcome::{Row, Summary};
 use crate::compare::spread::Spread;
@@ -133,6 +133,9 @@ impl Page {
         if workload.rows.iter().any(|row| row.event_gap_p99_us.is_some()) {
             self.line("Events of the streams at that rate:\n");
             self.line(&stream_table(workload));
+        }
+        for plots::Plot { file, about, .. } in plots::of(workload) {
+            self.line(&format!("![{about}]({file})\n"));
         }
         for (peer, why) in &workload.left_out {
             self.line(&format!("- without {peer}: {why}"));
