@@ -32,7 +32,7 @@ apply() {
 
 # What differs and can be written, as lines of: setting, instance, kind, target, present, value, relation.
 collect_plan() {
-    while IFS=$FIELD read -r verdict id instance of_area kind target present wanted value relation note why effect source; do
+    while IFS=$FIELD read -r verdict id instance of_area kind target present wanted value relation note why effect source measured; do
         [ "$verdict" = differs ] || continue
         if [ "$kind" != unit ]; then
             plan="$plan$id$FIELD$instance$FIELD$kind$FIELD$target$FIELD$present$FIELD$value$FIELD$relation$NL"

@@ -10,7 +10,7 @@ persist=
 root=
 root_given=
 core_map_file=
-state_dir=/var/lib/switchboard/tuning
+state_dir=/var/lib/switchboard-tuning
 only=
 except=
 interfaces=
@@ -33,7 +33,7 @@ usage: tune [check|apply|revert|explain] [flags]
   --interface NAMES     only these network interfaces; else all that are up and have a device
   --core-map FILE       what `switchboard-router --print-core-map=json` printed; else the router in
                         PATH is asked; else its rule is used: all cores but the last are workers
-  --state-dir DIR       where apply saves what was there; default /var/lib/switchboard/tuning
+  --state-dir DIR       where apply saves what was there; default /var/lib/switchboard-tuning
   --root DIR            take this folder for `/`; for tests and images
   --json                one JSON object on standard output (check.schema.json); the showing that
                         precedes a change goes to standard error

@@ -1,7 +1,9 @@
 # `explain`: every setting with its value in each profile, as text, as JSON, or as the table of README.md.
 
-# No figure is made up: where a setting has no run of its own in bench-results/, this is what is said.
-MEASURED='no measurement on this host'
+# No figure is made up: where a setting has no run in bench-results/, this is what is said.
+NOT_MEASURED='no run here shows it'
+# Where `kernel-tuning/measure` shows what a setting does.
+SHOWN_BY_MEASURE='bench-results/*-kernel-tuning'
 
 explain() {
     load_explained_profiles
@@ -71,12 +73,12 @@ explain_as_text() {
         explained_in "$explained_profile"
         printf '  %-16s %s\n' "$explained_profile" "${explained_value:-left alone}"
     done
-    printf '  why      %s\n  effect   %s\n  source   %s\n  measured %s\n\n' "$why" "$effect" "$source" "$MEASURED"
+    printf '  why      %s\n  effect   %s\n  source   %s\n  measured %s\n\n' "$why" "$effect" "$source" "$measured"
 }
 
 markdown_head() {
     printf '| setting |'
-    printf ' %s |' $explained_profiles 'why' 'effect' 'source'
+    printf ' %s |' $explained_profiles 'why' 'effect' 'source' 'measured'
     printf '\n|---|'
     printf '%s|' $(printf '%s\n' $explained_profiles | sed 's/.*/---/') '---' '---' '---'
     printf '\n'
@@ -88,7 +90,7 @@ explain_as_markdown() {
         explained_in "$explained_profile"
         printf ' %s |' "${explained_value:--}"
     done
-    printf ' %s | %s | %s |\n' "$why" "$effect" "$source"
+    printf ' %s | %s | %s | %s |\n' "$why" "$effect" "$source" "$measured"
 }
 
 explain_as_json() {
@@ -99,7 +101,7 @@ explain_as_json() {
     json_member why "$why"
     json_member effect "$effect"
     json_member source "$source"
-    json_member measured "$MEASURED"
+    json_member measured "$measured"
     printf ',"wanted":{'
     explained_comma=
     for explained_profile in $explained_profiles; do

@@ -73,7 +73,7 @@ json_core_map() {
 json_findings() {
     printf ',"settings":['
     json_comma=
-    while IFS=$FIELD read -r verdict id instance of_area kind target present wanted value relation note why effect source; do
+    while IFS=$FIELD read -r verdict id instance of_area kind target present wanted value relation note why effect source measured; do
         [ -n "$verdict" ] || continue
         printf '%s{' "$json_comma"
         json_comma=,
@@ -88,7 +88,7 @@ json_findings() {
         json_member why "$why"
         json_member effect "$effect"
         json_member source "$source"
-        json_member measured "$MEASURED"
+        json_member measured "$measured"
         printf '}'
     done <<END
 $findings

@@ -11,7 +11,8 @@ network_accepting() {
     setting net.core.somaxconn \
         --why 'The kernel cuts every listen backlog to this; the router asks for 4096 per worker. The default was 128 before Linux 5.4.' \
         --effect 'A burst of connections waits to be accepted instead of having its handshake dropped and retried after a second.' \
-        --source 'Documentation/networking/ip-sysctl.rst (somaxconn); listen(2)' &&
+        --source 'Documentation/networking/ip-sysctl.rst (somaxconn); listen(2)' \
+        --measured "$SHOWN_BY_MEASURE" &&
         examine sysctl /proc/sys/net/core/somaxconn
     setting net.ipv4.tcp_max_syn_backlog \
         --why 'Half-open connections per listener that are remembered; it should not be smaller than the accept queue that they move into.' \
@@ -39,12 +40,14 @@ network_connecting() {
     setting net.ipv4.tcp_tw_reuse \
         --why 'Where upstreams close connections often, closed ones hold their ports for a minute. 2 (the kernel default) lets new outgoing connections reuse them on loopback only, 1 everywhere.' \
         --effect 'Outgoing connections do not run out of ports; incoming ones are not touched. With pooled upstream connections it rarely matters, so edge-latency keeps the default.' \
-        --source 'Documentation/networking/ip-sysctl.rst (tcp_tw_reuse); RFC 6191' &&
+        --source 'Documentation/networking/ip-sysctl.rst (tcp_tw_reuse); RFC 6191' \
+        --measured "$SHOWN_BY_MEASURE" &&
         examine sysctl /proc/sys/net/ipv4/tcp_tw_reuse
     setting net.ipv4.tcp_slow_start_after_idle \
         --why 'Keep-alive connections rest between requests; with 1 the kernel then forgets how much the path carries.' \
         --effect 'A body larger than the initial window (about 14 KiB) does not pay extra round trips after each pause.' \
-        --source 'Documentation/networking/ip-sysctl.rst (tcp_slow_start_after_idle); RFC 5681 section 4.1, RFC 6928' &&
+        --source 'Documentation/networking/ip-sysctl.rst (tcp_slow_start_after_idle); RFC 5681 section 4.1, RFC 6928' \
+        --measured "$SHOWN_BY_MEASURE" &&
         examine sysctl /proc/sys/net/ipv4/tcp_slow_start_after_idle
 }
 

@@ -20,15 +20,17 @@ examine_host() {
 }
 
 # Declares a setting. Succeeds if it is to be examined: the profile wants it and the flags leave it in.
-# `explain` prints it instead.
-setting() { # ID --why TEXT --effect TEXT --source TEXT
+# `explain` prints it instead. --measured names the run that shows what the setting does, where one can.
+setting() { # ID --why TEXT --effect TEXT --source TEXT [--measured TEXT]
     setting_id=$1
+    measured=$NOT_MEASURED
     shift
     while [ $# -ge 2 ]; do
         case $1 in
         --why) why=$2 ;;
         --effect) effect=$2 ;;
         --source) source=$2 ;;
+        --measured) measured=$2 ;;
         esac
         shift 2
     done
@@ -44,9 +46,9 @@ setting() { # ID --why TEXT --effect TEXT --source TEXT
 
 # Notes one finding. The verdict is one of as_wanted, differs, skipped, advice, failed.
 # VALUE is what apply would write. The fields are read back, in this order, with
-# `read -r verdict id instance of_area kind target present wanted value relation note why effect source`.
+# `read -r verdict id instance of_area kind target present wanted value relation note why effect source measured`.
 finding() { # VERDICT INSTANCE KIND TARGET PRESENT WANTED VALUE NOTE
-    findings="$findings$1$FIELD$setting_id$FIELD$2$FIELD$area$FIELD$3$FIELD$4$FIELD$5$FIELD$6$FIELD$7$FIELD$relation$FIELD$8$FIELD$why$FIELD$effect$FIELD$source$NL"
+    findings="$findings$1$FIELD$setting_id$FIELD$2$FIELD$area$FIELD$3$FIELD$4$FIELD$5$FIELD$6$FIELD$7$FIELD$relation$FIELD$8$FIELD$why$FIELD$effect$FIELD$source$FIELD$measured$NL"
 }
 
 # What the host does not have is skipped with a word.

@@ -17,7 +17,7 @@ text_findings() {
     ! in_container || show 'this is a container: most settings belong to its host, check and apply them there\n'
     text_area=
     text_id=
-    while IFS=$FIELD read -r verdict id instance of_area kind target present wanted value relation note why effect source; do
+    while IFS=$FIELD read -r verdict id instance of_area kind target present wanted value relation note why effect source measured; do
         [ -n "$verdict" ] || continue
         [ "$of_area" = "$text_area" ] || show '\n%s\n' "$of_area"
         text_area=$of_area

@@ -251,9 +251,9 @@ load fixture
 @test "revert refuses a record that this tool did not make, and restores the others" {
     debian_root
     run -0 tune apply --profile edge-latency --only vm.swappiness --root "$ROOT"
-    mkdir -p "$ROOT/var/lib/switchboard/tuning/saved/000002"
+    mkdir -p "$ROOT/var/lib/switchboard-tuning/saved/000002"
     for part in 'kind sysfs' 'target /etc/passwd' 'setting x' 'instance x' 'before root::0'; do
-        printf '%s\n' "${part#* }" >"$ROOT/var/lib/switchboard/tuning/saved/000002/${part%% *}"
+        printf '%s\n' "${part#* }" >"$ROOT/var/lib/switchboard-tuning/saved/000002/${part%% *}"
     done
     run -1 tune revert --root "$ROOT"
     [ ! -e "$ROOT/etc/passwd" ]
@@ -282,14 +282,14 @@ load fixture
 
 @test "a lock that a killed run left is taken over, one that is held is not" {
     debian_root
-    mkdir -p "$ROOT/var/lib/switchboard/tuning/lock"
-    printf '%s\n' $$ >"$ROOT/var/lib/switchboard/tuning/lock/pid"
+    mkdir -p "$ROOT/var/lib/switchboard-tuning/lock"
+    printf '%s\n' $$ >"$ROOT/var/lib/switchboard-tuning/lock/pid"
     run -1 tune apply --profile edge-latency --only vm.swappiness --root "$ROOT"
     [[ $output == *"is held by process $$"* ]]
     [ "$(cat "$ROOT/proc/sys/vm/swappiness")" = 60 ]
     (exit 0) & gone=$!
     wait $gone
-    printf '%s\n' $gone >"$ROOT/var/lib/switchboard/tuning/lock/pid"
+    printf '%s\n' $gone >"$ROOT/var/lib/switchboard-tuning/lock/pid"
     run -0 tune apply --profile edge-latency --only vm.swappiness --root "$ROOT"
     [ "$(cat "$ROOT/proc/sys/vm/swappiness")" = 10 ]
 }
