@@ -163,7 +163,8 @@ impl Sending<'_> {
         };
         self.client.link.detach();
         let Exchanged { reuse, next } = outcome?;
-        if reuse == Reuse::Pool {
+        // The client may have left while the last bytes of the answer were here already.
+        if reuse == Reuse::Pool && !self.client.link.upstream_is_shut() {
             lease.put_back(&self.worker.pool_limits, self.worker.tick());
         }
         Ok(relay::next_of(&self.client.link, next))

@@ -211,6 +211,9 @@ impl Relay<'_> {
                 break;
             };
             let is_all = data == (0..input.len()) && consumed == input.len();
+            if exchange.is_complete() {
+                self.link.detach(); // before the write that a client may answer by leaving
+            }
             if is_all && self.recoding != Recoding::Chunk && input.len() > COPY_BYTES_MAX {
                 self.write_both(output, input).await?;
             } else {
@@ -237,8 +240,10 @@ impl Relay<'_> {
         }
     }
 
-    /// The body is over.
+    /// The body is over, and the endpoint is done: a client that leaves on reading the last byte must not
+    /// take the endpoint's connection along.
     async fn finish(&mut self, output: &mut Buffer) -> Result<(), Broken> {
+        self.link.detach();
         if self.recoding == Recoding::Chunk {
             output.extend(LAST_CHUNK);
         }

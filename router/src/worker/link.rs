@@ -56,6 +56,7 @@ struct Alarm {
 pub struct Link {
     client: Handle,
     upstream: Cell<Option<RawFd>>,
+    upstream_is_shut: Cell<bool>,
     client_alarm: Cell<Option<Alarm>>,
     write_alarm: Cell<Option<Instant>>,
     upstream_alarm: Cell<Option<Alarm>>,
@@ -78,6 +79,7 @@ impl Link {
         Self {
             client,
             upstream: Cell::new(None),
+            upstream_is_shut: Cell::new(false),
             client_alarm: Cell::new(None),
             write_alarm: Cell::new(None),
             upstream_alarm: Cell::new(None),
@@ -134,8 +136,9 @@ impl Link {
     /// The request is at the endpoint behind `upstream` now.
     pub fn attach(&self, upstream: RawFd) {
         self.upstream.set(Some(upstream));
+        self.upstream_is_shut.set(false);
         if self.has_left.get() || self.fired.get().is_some() {
-            stream::shut(upstream, Shut::Both);
+            self.shut_upstream();
         }
     }
 
@@ -143,6 +146,12 @@ impl Link {
     pub fn detach(&self) {
         self.upstream.set(None);
         self.upstream_alarm.set(None);
+    }
+
+    /// Whether a clock or the client's leaving has ended the connection to the last endpoint.
+    #[must_use]
+    pub fn upstream_is_shut(&self) -> bool {
+        self.upstream_is_shut.get()
     }
 
     /// Which clock ended something, if one did.
@@ -189,6 +198,7 @@ impl Link {
 
     fn shut_upstream(&self) {
         if let Some(upstream) = self.upstream.get() {
+            self.upstream_is_shut.set(true);
             stream::shut(upstream, Shut::Both);
         }
     }

@@ -47,6 +47,26 @@ fn a_client_that_leaves_cancels_its_call_before_the_first_byte() {
     assert_eq!(failures, 0, "a client that leaves says nothing about the endpoint");
 }
 
+/// The next request would meet a connection that the leaving has shut.
+#[test]
+fn a_client_that_leaves_on_its_answers_last_byte_takes_no_pooled_connection_along() {
+    let upstream = Upstream::echoing("");
+    let router = Router::start(&definition(&[upstream.address], &[upstream.address]));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let mut client = Client::connect(router.address);
+                    client.send(post("FEED", "", "x"));
+                    assert_eq!(client.answer().text(), "x");
+                }
+            });
+        }
+    });
+    assert_eq!(router.counted(|worker| worker.client_closed.get()), 0);
+    assert_eq!(router.counted(|worker| worker.ejections.get()), 0);
+}
+
 #[test]
 fn a_client_that_leaves_within_a_stream_ends_it() {
     let upstream = Upstream::start(|_, stream| {
