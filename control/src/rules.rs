@@ -32,9 +32,9 @@ pub use self::{
     draft::Draft,
     fault::{FaultKind, Place, RuleFault},
     object::{
-        Allocation, Arm, Attribute, Endpoint, Experiment, Fact, Kind, Layer, LayerShare,
-        LayerSlots, Model, Object, Objective, Outcome, RedisKey, Rule, Scalar, Shard, Timeouts,
-        ValueKind,
+        Allocation, Arm, Attribute, Endpoint, Experiment, Fact, FactKind, FactsInto, FactsObject,
+        Kind, Layer, LayerShare, LayerSlots, Model, Object, Objective, Outcome, RedisKey, Rule,
+        Scalar, Shard, Timeouts, ValueKind,
     },
     set::{RuleSet, Unmentioned},
     slots::{SlotSet, SlotSetError},

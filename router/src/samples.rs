@@ -1,8 +1,8 @@
 //! Small good Snapshots for tests, and the key that signs them.
 
 use switchboard_shared::definition::{
-    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, ModelVersion, Objective,
-    Outcome, Rule, Shard, Source, Timeouts, ValueKind,
+    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, FactsInto, ModelVersion,
+    Objective, Outcome, Rule, Shard, Source, Timeouts, ValueKind,
 };
 use switchboard_shared::slot::SlotRange;
 use switchboard_shared::snapshot::{
@@ -70,6 +70,7 @@ fn objective(token: &str) -> Objective {
         name: name.into(),
         model: model.into(),
         facts: Vec::new(),
+        facts_into: FactsInto::default(),
         timeouts: Timeouts::default(),
     };
     let share = |arm: &str, first, last| ArmShare {
@@ -84,6 +85,7 @@ fn objective(token: &str) -> Objective {
             kind: ValueKind::Text,
             default: None,
         }],
+        unit: None,
         default_arm: "stable".into(),
         arms: vec![arm("stable", "ranker@1"), arm("heavy", "ranker@2")],
         rules: vec![

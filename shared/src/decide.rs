@@ -48,17 +48,19 @@ pub enum Reason {
     ArmDown,
     /// Fallout: its Facts came after the deadline.
     FactsLate,
-    /// Fallout: the cache could not be asked, or gave an error.
+    /// Fallout: the cache could not be asked.
     FactsUnavailable,
+    /// Fallout: the cache answered with an error.
+    FactsFailed,
     /// Fallout: a required Fact is not in the cache.
     FactsMissing,
-    /// Fallout: a Fact is not of its declared type.
-    FactsInvalid,
+    /// Fallout: a Fact is not of its declared type, or cannot stand where it should go.
+    FactsWrongType,
 }
 
 impl Reason {
     /// All of them, for metrics.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Rule,
         Self::Experiment,
         Self::Default,
@@ -67,8 +69,9 @@ impl Reason {
         Self::ArmDown,
         Self::FactsLate,
         Self::FactsUnavailable,
+        Self::FactsFailed,
         Self::FactsMissing,
-        Self::FactsInvalid,
+        Self::FactsWrongType,
     ];
 
     /// A stable label.
@@ -82,8 +85,9 @@ impl Reason {
             Self::ArmDown => "arm_down",
             Self::FactsLate => "facts_late",
             Self::FactsUnavailable => "facts_unavailable",
+            Self::FactsFailed => "facts_failed",
             Self::FactsMissing => "facts_missing",
-            Self::FactsInvalid => "facts_invalid",
+            Self::FactsWrongType => "facts_wrong_type",
         }
     }
 
@@ -94,8 +98,9 @@ impl Reason {
             Self::ArmDown
             | Self::FactsLate
             | Self::FactsUnavailable
+            | Self::FactsFailed
             | Self::FactsMissing
-            | Self::FactsInvalid => true,
+            | Self::FactsWrongType => true,
         }
     }
 }

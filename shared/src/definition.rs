@@ -38,6 +38,9 @@ pub struct Objective {
     pub token: String,
     /// The typed attributes that Rules may ask for; at most `ATTRIBUTES_MAX`.
     pub context: Vec<Attribute>,
+    /// Name of the attribute that Facts are looked up for: a text, or an integer number. `None`: no Arm and
+    /// no Rule of the Objective may need a Fact.
+    pub unit: Option<String>,
     /// Name of the Arm that answers where no Rule decides, and that every Fallout lands on.
     pub default_arm: String,
     /// All ways to answer, the default Arm among them.
@@ -55,7 +58,7 @@ pub struct Objective {
 /// One typed attribute of the Context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
-    /// `[a-z][a-z0-9_]{0,63}`, as Rules write it.
+    /// `[a-z][a-z0-9_]{0,63}`, as Rules write it; `fact.NAME` if it is the Fact of that name.
     pub name: String,
     /// Where the request carries it.
     pub source: Source,
@@ -75,9 +78,12 @@ pub enum Source {
     Query(String),
     /// A member of the JSON body, by JSON Pointer (RFC 6901), such as `/context/country`.
     Body(String),
+    /// Not the request, but the cache tier: the Fact of this name. It is absent where the Fact is late,
+    /// failed or missing without a default.
+    Fact(String),
 }
 
-/// The type of an attribute or a Fact.
+/// The type of an attribute.
 #[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
 pub enum ValueKind {
@@ -142,6 +148,8 @@ pub struct Arm {
     pub model: String,
     /// Names of the Facts that this Arm needs; the default Arm must need none that is required.
     pub facts: Vec<String>,
+    /// Where its model server gets them.
+    pub facts_into: FactsInto,
     /// Overrides of the Objective's clocks.
     pub timeouts: Timeouts,
 }
@@ -256,13 +264,117 @@ pub struct Fact {
     /// `[a-z][a-z0-9_]{0,63}`.
     pub name: String,
     /// Its type.
-    pub kind: ValueKind,
+    pub kind: FactKind,
     /// Key template, such as `user:{unit}:country`.
     pub key: String,
     /// Field of a hash under that key; `None`: the key holds the value itself.
     pub hash_field: Option<String>,
-    /// Stands in where the cache has none; `None`: the Fact is required.
+    /// Stands in where the cache has none; `None`: the Fact is required. That of a JSON Fact is a text
+    /// that holds one JSON value.
     pub default: Option<Value>,
+}
+
+/// The type of a Fact.
+#[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
+pub enum FactKind {
+    /// UTF-8 text.
+    Text,
+    /// An IEEE 754 double, finite.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// Any one JSON value; no Rule can ask for it.
+    Json,
+}
+
+impl FactKind {
+    /// The type of its values; that of a JSON Fact is the text that holds it.
+    pub const fn value_kind(self) -> ValueKind {
+        match self {
+            Self::Text | Self::Json => ValueKind::Text,
+            Self::Number => ValueKind::Number,
+            Self::Boolean => ValueKind::Boolean,
+        }
+    }
+}
+
+impl From<ValueKind> for FactKind {
+    fn from(kind: ValueKind) -> Self {
+        match kind {
+            ValueKind::Text => Self::Text,
+            ValueKind::Number => Self::Number,
+            ValueKind::Boolean => Self::Boolean,
+        }
+    }
+}
+
+impl ArchivedFactKind {
+    /// The same outside the archive.
+    pub const fn to_native(self) -> FactKind {
+        match self {
+            Self::Text => FactKind::Text,
+            Self::Number => FactKind::Number,
+            Self::Boolean => FactKind::Boolean,
+            Self::Json => FactKind::Json,
+        }
+    }
+}
+
+/// Where an Arm's model server gets the Facts.
+#[derive(Archive, Clone, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Debug, Eq, PartialEq))]
+pub enum FactsInto {
+    /// As one header field each, `x-switchboard-fact-NAME`, with `-` for each `_` of the name.
+    Headers,
+    /// As members of an object in the JSON body.
+    Body(FactsObject),
+}
+
+/// An object in a JSON body whose members are the Facts.
+#[derive(Archive, Clone, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Debug, Eq, PartialEq))]
+pub struct FactsObject {
+    /// Where it is, by JSON Pointer (RFC 6901) through objects only; what is missing on the way is made.
+    pub pointer: String,
+    /// Whose it is.
+    pub owner: FactsOwner,
+    /// Whether numbers and booleans are written as texts, as OpenAI's `metadata` wants them.
+    pub as_text: bool,
+    /// What becomes of a client's own member in a Fact's place.
+    pub conflict: FactsConflict,
+}
+
+/// Whose the object is that the Facts are members of.
+#[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
+pub enum FactsOwner {
+    /// The router's alone: a client's member of that name as a whole is in its place.
+    Router,
+    /// The client's too: its other members stay.
+    Shared,
+}
+
+/// What becomes of a client's own member in a Fact's place. There are never two.
+#[derive(Archive, Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[rkyv(derive(Clone, Copy, Debug, Eq, PartialEq))]
+pub enum FactsConflict {
+    /// The Facts take its place.
+    Replace,
+    /// The request is answered with 400.
+    Refuse,
+}
+
+impl Default for FactsInto {
+    /// The member `facts` of the body, whatever the client wrote there.
+    fn default() -> Self {
+        Self::Body(FactsObject {
+            pointer: "/facts".to_owned(),
+            owner: FactsOwner::Router,
+            as_text: false,
+            conflict: FactsConflict::Replace,
+        })
+    }
 }
 
 /// Separate clocks in milliseconds; `None`: the next outer setting holds.

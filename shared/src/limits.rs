@@ -30,6 +30,11 @@ pub const ARMS_MAX: usize = 64;
 pub const RULES_MAX: usize = 64;
 /// Facts of one Arm: they share one pipelined lookup within 10 ms.
 pub const FACTS_PER_ARM_MAX: usize = 32;
+/// Bytes of one Fact in the cache; a larger one is not read: with all Facts of an Arm it has to pass
+/// within 10 ms.
+pub const FACT_BYTES_MAX: usize = 64 << 10;
+/// Names in the JSON Pointer to the object that holds an Arm's Facts.
+pub const FACTS_POINTER_DEPTH_MAX: usize = 8;
 
 /// Nesting of a Predicate as written; the compiler recurses, the evaluator does not.
 pub const PREDICATE_DEPTH_MAX: usize = 32;

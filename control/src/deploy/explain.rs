@@ -76,6 +76,7 @@ impl Deployer {
                 Outcome::Experiment(experiment) => Some(experiment.unit.as_str()),
                 Outcome::Arm(_) => None,
             })
+            .chain(rules.unit())
             .collect();
         let mut given: BTreeMap<&str, &str> = BTreeMap::new();
         if let Some(unit) = &question.unit {

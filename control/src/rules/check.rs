@@ -24,6 +24,11 @@ pub(crate) fn check(set: &RuleSet, documents: &Documents) -> Vec<RuleFault> {
             let expected = existing("Shards", set.shards.keys());
             checker.fault(Kind::Model, name, &["shard"], FaultKind::Dangling, found, expected);
         }
+        for fact in model.facts.iter().filter(|fact| !set.facts.contains_key(*fact)) {
+            let found = format!("the Fact `{fact}`");
+            let expected = existing("Facts", set.facts.keys());
+            checker.fault(Kind::Model, name, &["facts"], FaultKind::Dangling, found, expected);
+        }
     }
     for objective in set.objectives.values() {
         checker.objective(objective);
@@ -68,6 +73,7 @@ impl Checker<'_> {
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
         }
+        self.unit(objective);
         self.default_arm(objective);
         for (number, rule) in objective.rules.iter().enumerate() {
             let number = number.to_string();
@@ -78,14 +84,48 @@ impl Checker<'_> {
         }
     }
 
+    /// Facts are looked up for an attribute that can be bucketed.
+    fn unit(&mut self, objective: &Objective) {
+        let token = &objective.token;
+        if let Some(unit) = &objective.unit {
+            let kind = objective.context.get(unit).map(|attribute| attribute.kind);
+            let (fault, found, expected) = match kind {
+                Some(ValueKind::String | ValueKind::Number) => return,
+                Some(ValueKind::Bool) => (
+                    FaultKind::Type,
+                    format!("the unit `{unit}`, which is a bool"),
+                    "a string or number attribute".to_owned(),
+                ),
+                None => (
+                    FaultKind::Dangling,
+                    format!("the unit `{unit}`"),
+                    existing("attributes of the context", objective.context.keys()),
+                ),
+            };
+            self.fault(Kind::Objective, token, &["unit"], fault, found, expected);
+            return;
+        }
+        let set = self.set;
+        let needy = objective.arms.iter().find(|(_, arm)| !set.facts_of(arm).is_empty());
+        if let Some((name, _)) = needy
+            && objective.unit().is_none()
+        {
+            let found = format!("the Arm `{name}`, which needs Facts");
+            let expected =
+                "the field `unit`: the attribute that Facts are looked up for".to_owned();
+            let path = ["arms", name];
+            self.fault(Kind::Objective, token, &path, FaultKind::MissingField, found, expected);
+        }
+    }
+
     /// Every Fallout lands on the default Arm, so it must never fall out itself.
     fn default_arm(&mut self, objective: &Objective) {
         self.arm(objective, &objective.default, &["default"]);
         let Some(arm) = objective.arms.get(&objective.default) else { return };
-        let required = arm
-            .facts
+        let facts = self.set.facts_of(arm);
+        let required = facts
             .iter()
-            .find(|fact| self.set.facts.get(*fact).is_some_and(|fact| fact.default.is_none()));
+            .find(|fact| self.set.facts.get(**fact).is_some_and(|fact| fact.default.is_none()));
         if let Some(fact) = required {
             let found = format!("the default Arm with the Fact `{fact}`, which has no default");
             let expected = "only Facts that have a default: every Fallout lands here".to_owned();
@@ -173,7 +213,7 @@ impl Checker<'_> {
     }
 }
 
-fn existing<'a>(what: &str, names: impl ExactSizeIterator<Item = &'a String>) -> String {
+pub(super) fn existing<'a>(what: &str, names: impl ExactSizeIterator<Item = &'a String>) -> String {
     let count = names.len();
     if count == 0 {
         return format!("one of the {what}, but there is none");

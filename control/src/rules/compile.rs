@@ -1,18 +1,21 @@
 //! From objects and their Slots to the Definition that a Snapshot is built from.
 
+use std::collections::BTreeSet;
+
 use switchboard_shared::{
     definition::{self, Definition, Predicate},
-    snapshot,
+    snapshot::{self, syntax},
 };
 
 use super::{
     allocate::{Allocations, ExperimentKey},
+    check::existing,
     conditions::Conditions,
     documents::Documents,
     fault::{FaultKind, Place, RuleFault},
     object::{
-        Arm, Attribute, Experiment, Fact, Kind, Objective, Outcome, Rule, Scalar, Timeouts,
-        ValueKind,
+        Arm, Attribute, Experiment, Fact, FactKind, FactsInto, Kind, Objective, Outcome, Rule,
+        Scalar, Timeouts, ValueKind,
     },
     set::RuleSet,
 };
@@ -29,7 +32,12 @@ pub(super) fn compile(
     group: &str,
     documents: &Documents,
 ) -> Result<Definition, Vec<RuleFault>> {
-    let objectives = set.objectives.values().map(|one| objective(one, conditions, allocations));
+    let faults = unknown_facts(set, conditions, documents);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let objectives =
+        set.objectives.values().map(|one| objective(set, one, conditions, allocations));
     let objectives = objectives.collect();
     let layers = set
         .layers
@@ -100,18 +108,22 @@ fn place_of(place: &snapshot::Place, documents: &Documents) -> Option<Place> {
 }
 
 fn objective(
+    set: &RuleSet,
     objective: &Objective,
     conditions: &Conditions,
     allocations: &Allocations,
 ) -> definition::Objective {
     let conditions = conditions.of_objective(&objective.token);
     debug_assert_eq!(conditions.len(), objective.rules.len(), "one for each Rule");
+    let rule_facts = facts_asked(conditions);
+    let rule_facts = rule_facts.iter().map(|name| fact_attribute(set, name));
     let rules = objective.rules.iter().zip(conditions);
     definition::Objective {
         token: objective.token.clone(),
-        context: objective.context.iter().map(attribute).collect(),
+        context: objective.context.iter().map(attribute).chain(rule_facts).collect(),
+        unit: objective.unit().map(str::to_owned),
         default_arm: objective.default.clone(),
-        arms: objective.arms.iter().map(arm).collect(),
+        arms: objective.arms.iter().map(|(name, one)| arm(set, name, one)).collect(),
         rules: rules.map(|(one, when)| rule(objective, one, when, allocations)).collect(),
         idempotent: objective.idempotent,
         timeouts: timeouts(objective.timeouts),
@@ -138,12 +150,77 @@ fn source(from: &str) -> definition::Source {
     }
 }
 
-fn arm((name, arm): (&String, &Arm)) -> definition::Arm {
+/// The Facts that conditions ask for, in order.
+fn facts_asked(conditions: &[Option<Predicate>]) -> BTreeSet<&str> {
+    let mut facts = BTreeSet::new();
+    let mut rest: Vec<&Predicate> = conditions.iter().flatten().collect();
+    while let Some(next) = rest.pop() {
+        match next {
+            Predicate::All(parts) | Predicate::Any(parts) => rest.extend(parts),
+            Predicate::Not(inner) => rest.push(inner),
+            Predicate::Test { attribute, .. } => {
+                facts.extend(syntax::fact_of_attribute(attribute));
+            }
+        }
+    }
+    facts
+}
+
+/// Conditions may ask for a Fact of another document, so that only here it is known whether there is one.
+fn unknown_facts(set: &RuleSet, conditions: &Conditions, documents: &Documents) -> Vec<RuleFault> {
+    let mut faults = Vec::new();
+    for token in set.objectives.keys() {
+        for (number, condition) in conditions.of_objective(token).iter().enumerate() {
+            let asked = facts_asked(std::slice::from_ref(condition));
+            faults.extend(asked.iter().filter(|name| !set.facts.contains_key(**name)).map(
+                |name| {
+                    let path = ["rules", &number.to_string(), "when"];
+                    RuleFault {
+                        place: documents.place(Kind::Objective, token, &path),
+                        kind: FaultKind::Dangling,
+                        found: format!("the Fact `{name}`"),
+                        expected: existing("Facts", set.facts.keys()),
+                    }
+                },
+            ));
+        }
+    }
+    faults
+}
+
+/// What Rules ask of a Fact, they ask of an attribute.
+fn fact_attribute(set: &RuleSet, name: &str) -> definition::Attribute {
+    let kind = set.facts.get(name).map_or(FactKind::String, |fact| fact.kind);
+    definition::Attribute {
+        name: format!("fact.{name}"),
+        source: definition::Source::Fact(name.to_owned()),
+        kind: fact_kind(kind).value_kind(),
+        default: None,
+    }
+}
+
+fn arm(set: &RuleSet, name: &str, arm: &Arm) -> definition::Arm {
+    let of_model = set.models.get(&arm.model).and_then(|model| model.facts_into.as_ref());
+    let into = arm.facts_into.as_ref().or(of_model);
     definition::Arm {
-        name: name.clone(),
+        name: name.to_owned(),
         model: arm.model.clone(),
-        facts: arm.facts.iter().cloned().collect(),
+        facts: set.facts_of(arm).into_iter().map(str::to_owned).collect(),
+        facts_into: into.map(facts_into).unwrap_or_default(),
         timeouts: timeouts(arm.timeouts),
+    }
+}
+
+fn facts_into(into: &FactsInto) -> definition::FactsInto {
+    use definition::{FactsConflict, FactsOwner};
+    match into {
+        FactsInto::Headers => definition::FactsInto::Headers,
+        FactsInto::Body(object) => definition::FactsInto::Body(definition::FactsObject {
+            pointer: object.pointer.clone(),
+            owner: if object.merge { FactsOwner::Shared } else { FactsOwner::Router },
+            as_text: object.as_text,
+            conflict: if object.refuse { FactsConflict::Refuse } else { FactsConflict::Replace },
+        }),
     }
 }
 
@@ -196,10 +273,19 @@ fn experiment(
 fn fact(fact: &Fact) -> definition::Fact {
     definition::Fact {
         name: fact.name.clone(),
-        kind: value_kind(fact.kind),
+        kind: fact_kind(fact.kind),
         key: fact.redis.key.clone(),
         hash_field: fact.redis.field.clone(),
         default: fact.default.as_ref().map(value),
+    }
+}
+
+fn fact_kind(kind: FactKind) -> definition::FactKind {
+    match kind {
+        FactKind::String => definition::FactKind::Text,
+        FactKind::Number => definition::FactKind::Number,
+        FactKind::Bool => definition::FactKind::Boolean,
+        FactKind::Json => definition::FactKind::Json,
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a document's tree to the object that it describes.
 
+mod facts;
 mod objective;
 mod placement;
 
@@ -12,9 +13,7 @@ use switchboard_shared::{
 
 use super::{
     fault::FaultKind,
-    object::{
-        Allocation, Fact, Kind, Layer, LayerSlots, Object, RedisKey, Scalar, Timeouts, ValueKind,
-    },
+    object::{Allocation, Kind, Layer, LayerSlots, Object, Scalar, Timeouts, ValueKind},
     pattern::Pattern,
     read::{Reader, Shape},
     slots::{SlotSet, SlotSetError},
@@ -24,15 +23,6 @@ use super::{
 const ANY: Shape = Shape { what: "an object", known: &["kind"], unsupported: &[] };
 
 const LAYER: Shape = Shape { what: "a Layer", known: &["kind", "name", "salt"], unsupported: &[] };
-
-const FACT: Shape = Shape {
-    what: "a Fact",
-    known: &["kind", "name", "type", "redis", "default"],
-    unsupported: &[],
-};
-
-const REDIS: Shape =
-    Shape { what: "a Fact's redis section", known: &["key", "field"], unsupported: &[] };
 
 const ALLOCATION: Shape = Shape {
     what: "an Allocation",
@@ -68,7 +58,7 @@ pub(crate) fn object(reader: &mut Reader<'_>, node: &Node) -> Option<Object> {
     Some(match reader.word(word, &words)? {
         Kind::Objective => Object::Objective(objective::objective(reader, node)?),
         Kind::Layer => Object::Layer(layer(reader, node)?),
-        Kind::Fact => Object::Fact(fact(reader, node)?),
+        Kind::Fact => Object::Fact(facts::fact(reader, node)?),
         Kind::Model => Object::Model(placement::model(reader, node)?),
         Kind::Shard => Object::Shard(placement::shard(reader, node)?),
         Kind::Allocation => Object::Allocation(allocation(reader, node)?),
@@ -84,24 +74,6 @@ fn layer(reader: &mut Reader<'_>, node: &Node) -> Option<Layer> {
         None => name.as_ref().map(|name| format!("layer/{name}")),
     };
     Some(Layer { name: name?, salt: salt? })
-}
-
-fn fact(reader: &mut Reader<'_>, node: &Node) -> Option<Fact> {
-    let fields = reader.fields(node, &FACT)?;
-    let name = fields.required(reader, "name");
-    let name = name.and_then(|name| reader.matching(name, Pattern::Fact));
-    let kind = fields.required(reader, "type").and_then(|kind| reader.word(kind, &VALUE_KINDS));
-    let redis = fields.required(reader, "redis").and_then(|redis| redis_key(reader, redis));
-    let default = fields.optional("default").map(|default| scalar(reader, default, kind));
-    Some(Fact { name: name?, kind: kind?, redis: redis?, default: transposed(default)? })
-}
-
-fn redis_key(reader: &mut Reader<'_>, node: &Node) -> Option<RedisKey> {
-    let fields = reader.fields(node, &REDIS)?;
-    let key = fields.required(reader, "key");
-    let key = key.and_then(|key| reader.matching(key, Pattern::KeyTemplate));
-    let field = fields.optional("field").map(|field| reader.matching(field, Pattern::HashField));
-    Some(RedisKey { key: key?, field: transposed(field)? })
 }
 
 fn allocation(reader: &mut Reader<'_>, node: &Node) -> Option<Allocation> {

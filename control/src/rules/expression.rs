@@ -15,6 +15,7 @@ use semver::VersionReq;
 use switchboard_shared::{
     definition::{Check, Comparison, Predicate, Value},
     limits::{IN_VALUES_MAX, PREDICATE_DEPTH_MAX, PREDICATE_TESTS_MAX, TEXT_BYTES_MAX},
+    snapshot::syntax,
 };
 
 use super::object::{Attribute, ValueKind};
@@ -24,7 +25,11 @@ pub(crate) const WHEN_BYTES_MAX: usize = 256 << 10;
 
 /// What a Rule may ask, for error texts.
 const ALLOWED: &str = "==, !=, <, <=, >, >= with a literal, `in [..]`, &&, ||, !, a bool \
-                       attribute, x.startsWith(\"..\"), exists(x) or semver(x, \"..\")";
+                       attribute, x.startsWith(\"..\"), exists(x) or semver(x, \"..\"); x is an attribute, \
+                       or a Fact as fact.NAME";
+
+/// What stands before a Fact's name.
+const FACT: &str = "fact";
 
 /// Doubles tell integers apart up to 2⁵³.
 const INTEGER_MAX: u64 = 1 << 53;
@@ -40,7 +45,8 @@ pub(crate) struct ExpressionFault {
     pub(crate) expected: String,
 }
 
-/// Compiles `text`, whose names are attributes of `context`.
+/// Compiles `text`, whose names are attributes of `context`, or Facts as `fact.NAME`: of a Fact any type
+/// will do here, since it may stand in a document that is yet to come; the Snapshot's check knows it.
 ///
 /// # Errors
 /// Every mistake that was found, each with its place; never empty.
@@ -122,16 +128,41 @@ struct Compiler<'a> {
     tests: usize,
 }
 
+/// The type of what is asked.
+#[derive(Clone, Copy)]
+enum Asked {
+    Is(ValueKind),
+    /// A Fact, whose type is not known here.
+    Any,
+}
+
+impl Asked {
+    fn may_be(self, kind: ValueKind) -> bool {
+        match self {
+            Self::Is(is) => is == kind,
+            Self::Any => true,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Is(kind) => kind.word(),
+            Self::Any => "string, number or bool",
+        }
+    }
+}
+
 impl Compiler<'_> {
     /// `None` where a fault was reported.
     fn predicate(&mut self, expression: &IdedExpr) -> Option<Predicate> {
         match &expression.expr {
             Expr::Call(call) => self.call(expression, call),
-            Expr::Ident(name) => {
-                let kind = self.attribute(expression, name)?;
-                if kind == ValueKind::Bool {
+            Expr::Ident(_) | Expr::Select(_) if name_of(expression).is_some() => {
+                let name = self.name(expression)?;
+                let kind = self.attribute(expression, &name)?;
+                if kind.may_be(ValueKind::Bool) {
                     let check = Check::Is(Comparison::Equal, Value::Boolean(true));
-                    return self.test(name, check);
+                    return self.test(&name, check);
                 }
                 let found = format!("`{name}`, which is a {}", kind.word());
                 self.refuse(expression, found, "a bool attribute, or a comparison".to_owned())
@@ -158,12 +189,12 @@ impl Compiler<'_> {
             ("startsWith", Some(name), [prefix]) => {
                 let attribute = self.typed_attribute(name, ValueKind::String)?;
                 let prefix = self.text_literal(prefix, "a text literal to begin with")?;
-                self.test(attribute, Check::Prefix(prefix))
+                self.test(&attribute, Check::Prefix(prefix))
             }
             ("exists", None, [name]) => {
                 let attribute = self.name(name)?;
-                self.attribute(name, attribute)?;
-                self.test(attribute, Check::Exists)
+                self.attribute(name, &attribute)?;
+                self.test(&attribute, Check::Exists)
             }
             ("semver", None, [name, range]) => self.semver(name, range),
             (operator, None, [left, right]) => match comparison(operator) {
@@ -200,32 +231,32 @@ impl Compiler<'_> {
         left: &IdedExpr,
         right: &IdedExpr,
     ) -> Option<Predicate> {
-        let (name, literal, comparison) = match (&left.expr, &right.expr) {
-            (Expr::Ident(_), Expr::Ident(_)) => {
+        let (name, literal, comparison) = match (name_of(left), name_of(right)) {
+            (Some(_), Some(_)) => {
                 let expected = "an attribute on one side and a literal on the other".to_owned();
                 return self.refuse(expression, "two attributes".to_owned(), expected);
             }
-            (Expr::Ident(name), _) => (name, right, comparison),
-            (_, Expr::Ident(name)) => (name, left, mirrored(comparison)),
-            _ => {
+            (Some(name), None) => (name, right, comparison),
+            (None, Some(name)) => (name, left, mirrored(comparison)),
+            (None, None) => {
                 let expected = "an attribute on one side and a literal on the other".to_owned();
                 return self.refuse(left, describe(&left.expr), expected);
             }
         };
         let side = if std::ptr::eq(literal, right) { left } else { right };
-        let kind = self.attribute(side, name)?;
-        let value = self.literal(literal, kind, name)?;
+        let kind = self.attribute(side, &name)?;
+        let value = self.literal(literal, kind, &name)?;
         let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-        if ordered && kind == ValueKind::Bool {
+        if ordered && matches!(value, Value::Boolean(_)) {
             let found = format!("an order of `{name}`, which is a bool");
             return self.refuse(expression, found, "== or !=".to_owned());
         }
-        self.test(name, Check::Is(comparison, value))
+        self.test(&name, Check::Is(comparison, value))
     }
 
     fn one_of(&mut self, name: &IdedExpr, list: &IdedExpr) -> Option<Predicate> {
         let attribute = self.name(name)?;
-        let kind = self.attribute(name, attribute)?;
+        let kind = self.attribute(name, &attribute)?;
         let Expr::List(elements) = &list.expr else {
             let expected = format!("a list of {} literals, such as {}", kind.word(), sample(kind));
             return self.refuse(list, describe(&list.expr), expected);
@@ -238,10 +269,10 @@ impl Compiler<'_> {
         let values: Vec<_> = elements
             .elements
             .iter()
-            .map(|element| self.literal(element, kind, attribute))
+            .map(|element| self.literal(element, kind, &attribute))
             .collect();
         let values = values.into_iter().collect::<Option<Vec<_>>>()?;
-        self.test(attribute, Check::In(values))
+        self.test(&attribute, Check::In(values))
     }
 
     fn semver(&mut self, name: &IdedExpr, range: &IdedExpr) -> Option<Predicate> {
@@ -249,38 +280,36 @@ impl Compiler<'_> {
         let expected = "a range such as \">=1.2, <2\"";
         let text = self.text_literal(range, expected)?;
         match VersionReq::parse(&text) {
-            Ok(_) => self.test(attribute, Check::Semver(text)),
+            Ok(_) => self.test(&attribute, Check::Semver(text)),
             Err(error) => self.refuse(range, format!("`{text}` ({error})"), expected.to_owned()),
         }
     }
 
-    fn name<'e>(&mut self, expression: &'e IdedExpr) -> Option<&'e str> {
-        match &expression.expr {
-            Expr::Ident(name) => Some(name),
-            other => {
-                let expected = "the name of an attribute".to_owned();
-                self.refuse(expression, describe(other), expected)
-            }
+    fn name(&mut self, expression: &IdedExpr) -> Option<String> {
+        let name = name_of(expression);
+        if name.is_none() {
+            let expected = "the name of an attribute, or of a Fact as fact.NAME".to_owned();
+            return self.refuse(expression, describe(&expression.expr), expected);
         }
+        name
     }
 
-    fn typed_attribute<'e>(
-        &mut self,
-        expression: &'e IdedExpr,
-        expected: ValueKind,
-    ) -> Option<&'e str> {
+    fn typed_attribute(&mut self, expression: &IdedExpr, expected: ValueKind) -> Option<String> {
         let name = self.name(expression)?;
-        let kind = self.attribute(expression, name)?;
-        if kind == expected {
+        let kind = self.attribute(expression, &name)?;
+        if kind.may_be(expected) {
             return Some(name);
         }
         let found = format!("`{name}`, which is a {}", kind.word());
         self.refuse(expression, found, format!("a {} attribute", expected.word()))
     }
 
-    fn attribute(&mut self, expression: &IdedExpr, name: &str) -> Option<ValueKind> {
+    fn attribute(&mut self, expression: &IdedExpr, name: &str) -> Option<Asked> {
+        if syntax::fact_of_attribute(name).is_some() {
+            return Some(Asked::Any);
+        }
         if let Some(attribute) = self.context.get(name) {
-            return Some(attribute.kind);
+            return Some(Asked::Is(attribute.kind));
         }
         let names: Vec<_> = self.context.keys().map(String::as_str).collect();
         let expected = match names.as_slice() {
@@ -299,19 +328,19 @@ impl Compiler<'_> {
         }
     }
 
-    fn literal(&mut self, expression: &IdedExpr, kind: ValueKind, name: &str) -> Option<Value> {
+    fn literal(&mut self, expression: &IdedExpr, kind: Asked, name: &str) -> Option<Value> {
         let value = match &expression.expr {
             Expr::Literal(literal) => literal_value(literal),
             _ => None,
         };
         match value {
             Some(Value::Text(text))
-                if kind == ValueKind::String && text.len() <= TEXT_BYTES_MAX =>
+                if kind.may_be(ValueKind::String) && text.len() <= TEXT_BYTES_MAX =>
             {
                 Some(Value::Text(text))
             }
-            Some(value @ Value::Number(_)) if kind == ValueKind::Number => Some(value),
-            Some(value @ Value::Boolean(_)) if kind == ValueKind::Bool => Some(value),
+            Some(value @ Value::Number(_)) if kind.may_be(ValueKind::Number) => Some(value),
+            Some(value @ Value::Boolean(_)) if kind.may_be(ValueKind::Bool) => Some(value),
             Some(_) | None => {
                 let expected = format!("a {} literal, as `{name}` is one", kind.word());
                 self.refuse(expression, describe(&expression.expr), expected)
@@ -340,6 +369,19 @@ impl Compiler<'_> {
             }
             _ => start,
         }
+    }
+}
+
+/// The attribute that an expression names: `x`, or `fact.x` for the Fact `x`.
+fn name_of(expression: &IdedExpr) -> Option<String> {
+    match &expression.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) if !select.test => match &select.operand.expr {
+            Expr::Ident(root) if root == FACT => Some(format!("{FACT}.{}", select.field))
+                .filter(|name| syntax::fact_of_attribute(name).is_some()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -385,11 +427,11 @@ fn literal_value(literal: &LiteralValue) -> Option<Value> {
     }
 }
 
-fn sample(kind: ValueKind) -> &'static str {
+fn sample(kind: Asked) -> &'static str {
     match kind {
-        ValueKind::String => "[\"DE\", \"AT\"]",
-        ValueKind::Number => "[1, 2.5]",
-        ValueKind::Bool => "[true]",
+        Asked::Is(ValueKind::String) | Asked::Any => "[\"DE\", \"AT\"]",
+        Asked::Is(ValueKind::Number) => "[1, 2.5]",
+        Asked::Is(ValueKind::Bool) => "[true]",
     }
 }
 

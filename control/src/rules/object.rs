@@ -112,6 +112,9 @@ pub struct Objective {
     /// Typed attributes by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Attribute>,
+    /// Name of the attribute that Facts are looked up for; `None`: what all its Experiments bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Name of the default Arm.
     pub default: String,
     /// Arms by name.
@@ -138,6 +141,17 @@ impl Objective {
             Outcome::Arm(_) => None,
         })
     }
+
+    /// The attribute that Facts are looked up for: as written, else what all its Experiments bucket.
+    #[must_use]
+    pub fn unit(&self) -> Option<&str> {
+        if let Some(unit) = &self.unit {
+            return Some(unit);
+        }
+        let mut units = self.experiments().map(|(_, experiment)| experiment.unit.as_str());
+        let first = units.next()?;
+        units.all(|unit| unit == first).then_some(first)
+    }
 }
 
 /// One typed attribute of the Context.
@@ -154,7 +168,7 @@ pub struct Attribute {
     pub default: Option<Scalar>,
 }
 
-/// The type of an attribute or a Fact.
+/// The type of an attribute.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueKind {
@@ -211,6 +225,9 @@ pub struct Arm {
     /// Names of Facts.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub facts: BTreeSet<String>,
+    /// Where its model server gets them; `None`: where the Model says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts_into: Option<FactsInto>,
     /// Overrides of the Objective's clocks.
     #[serde(default, skip_serializing_if = "Timeouts::is_empty")]
     pub timeouts: Timeouts,
@@ -282,12 +299,66 @@ pub struct Fact {
     pub name: String,
     /// Its type.
     #[serde(rename = "type")]
-    pub kind: ValueKind,
+    pub kind: FactKind,
     /// Where the cache tier keeps it.
     pub redis: RedisKey,
     /// Stands in where the cache has none; `None`: required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Scalar>,
+}
+
+/// The type of a Fact.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FactKind {
+    /// UTF-8 text.
+    String,
+    /// A finite IEEE 754 double.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// Any JSON value; its default is a text that holds one.
+    Json,
+}
+
+impl FactKind {
+    /// The word in a `type` field.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Bool => "bool",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Where a model server gets Facts.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FactsInto {
+    /// One header field each.
+    Headers,
+    /// Members of an object in the JSON body.
+    Body(FactsObject),
+}
+
+/// An object in a JSON body whose members are Facts.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactsObject {
+    /// JSON Pointer to it.
+    pub pointer: String,
+    /// Whether the client's other members of it stay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merge: bool,
+    /// Whether numbers and booleans are written as texts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_text: bool,
+    /// Whether a client's own member in a Fact's place is answered with 400, and not replaced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refuse: bool,
 }
 
 /// Where the cache tier keeps a Fact.
@@ -317,6 +388,12 @@ pub struct Model {
     /// Replaces the request's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Names of Facts that each Arm with this Model needs.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub facts: BTreeSet<String>,
+    /// Where it gets them; `None`: the body's member `facts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts_into: Option<FactsInto>,
     /// Path that answers 2xx once the model can serve; `None`: a connection is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,

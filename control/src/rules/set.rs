@@ -1,10 +1,10 @@
 //! All objects of one version: what the registry holds, with a change on top.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     documents::Documents,
-    object::{Fact, Layer, Model, Object, Objective, Shard},
+    object::{Arm, Fact, Layer, Model, Object, Objective, Shard},
 };
 
 /// Objects by name; Models by `name@version`.
@@ -57,6 +57,13 @@ impl RuleSet {
             Object::Shard(shard) => drop(self.shards.insert(name, shard)),
             Object::Allocation(_) => {}
         }
+    }
+
+    /// Names of all Facts that an Arm needs: its own, and its Model's.
+    #[must_use]
+    pub fn facts_of<'a>(&'a self, arm: &'a Arm) -> BTreeSet<&'a str> {
+        let models = self.models.get(&arm.model).into_iter().flat_map(|model| &model.facts);
+        arm.facts.iter().chain(models).map(String::as_str).collect()
     }
 
     /// What decides: Objectives, Layers and Facts.

@@ -1,11 +1,13 @@
 //! Objects back to YAML, as a person would write them: `export`.
 
+use std::collections::BTreeSet;
+
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use switchboard_shared::slot::Slot;
 
 use super::object::{
-    Allocation, Arm, Attribute, Experiment, Fact, Layer, Model, Object, Objective, Outcome, Rule,
-    Scalar, Shard, Timeouts,
+    Allocation, Arm, Attribute, Experiment, Fact, FactsInto, Layer, Model, Object, Objective,
+    Outcome, Rule, Scalar, Shard, Timeouts,
 };
 
 /// Why objects cannot be written.
@@ -116,6 +118,7 @@ fn objective_fields(objective: &Objective) -> Fields {
         let context = objective.context.iter().map(|(name, one)| field(name, attribute(one)));
         fields.push(("context".to_owned(), Field::Map(context.collect())));
     }
+    fields.extend(objective.unit.as_ref().map(|unit| field("unit", unit.as_str())));
     fields.push(field("default", objective.default.as_str()));
     let arms = objective.arms.iter().map(|(name, one)| field(name, arm(one)));
     fields.push(("arms".to_owned(), Field::Map(arms.collect())));
@@ -140,12 +143,29 @@ fn attribute(attribute: &Attribute) -> Field {
 
 fn arm(arm: &Arm) -> Field {
     let mut fields = vec![field("model", arm.model.as_str())];
-    if !arm.facts.is_empty() {
-        let facts = arm.facts.iter().map(|fact| fact.as_str().into());
-        fields.push(("facts".to_owned(), Field::List(facts.collect())));
-    }
+    fields.extend(needed_facts(&arm.facts, arm.facts_into.as_ref()));
     fields.extend(timeouts(arm.timeouts));
     Field::Map(fields)
+}
+
+fn needed_facts(facts: &BTreeSet<String>, into: Option<&FactsInto>) -> Fields {
+    let mut fields = Vec::new();
+    if !facts.is_empty() {
+        let facts = facts.iter().map(|fact| fact.as_str().into());
+        fields.push(("facts".to_owned(), Field::List(facts.collect())));
+    }
+    fields.extend(into.map(|into| match into {
+        FactsInto::Headers => field("facts_into", "headers"),
+        FactsInto::Body(object) => {
+            let mut parts = vec![field("body", object.pointer.as_str())];
+            let flags = [("merge", object.merge), ("as_text", object.as_text)];
+            let set = flags.into_iter().filter(|(_, is_set)| *is_set);
+            parts.extend(set.map(|(name, _)| field(name, Field::Boolean(true))));
+            parts.extend(object.refuse.then(|| field("on_conflict", "refuse")));
+            field("facts_into", Field::Map(parts))
+        }
+    }));
+    fields
 }
 
 fn rule(rule: &Rule) -> Field {
@@ -196,6 +216,7 @@ fn model_fields(model: &Model) -> Fields {
     ];
     fields.extend(model.served_name.as_ref().map(|name| field("served_name", name.as_str())));
     fields.extend(model.path.as_ref().map(|path| field("path", path.as_str())));
+    fields.extend(needed_facts(&model.facts, model.facts_into.as_ref()));
     fields.extend(
         model
             .ready

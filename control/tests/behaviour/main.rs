@@ -5,6 +5,7 @@ mod api;
 mod changes;
 mod crash;
 mod export;
+mod facts;
 mod routers;
 mod rules;
 mod schema;

@@ -54,7 +54,7 @@ fn the_examples_satisfy_schema_and_reader() {
     let documents = read(&files).expect("good rules");
     let draft = draft(&documents).expect("a good draft");
     let tokens: Vec<_> = draft.set.objectives.keys().map(String::as_str).collect();
-    assert_eq!(tokens, ["ANSWER_SUPPORT_CHAT", "RECOMMEND_HOME_FEED"]);
+    assert_eq!(tokens, ["ANSWER_SUPPORT_CHAT", "RECOMMEND_HOME_FEED", "SCORE_PAYMENT_RISK"]);
     assert!(draft.set.objectives.values().all(|objective| objective.idempotent));
 }
 

@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchboard_shared::definition::{
-    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, ModelVersion, Objective,
-    Outcome, Rule, Shard, Source, Timeouts, ValueKind,
+    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, FactsInto, ModelVersion,
+    Objective, Outcome, Rule, Shard, Source, Timeouts, ValueKind,
 };
 use switchboard_shared::slot::{Slot, SlotRange};
 use switchboard_shared::snapshot::{BuildError, SecretKey, SnapshotVersion, build};
@@ -54,6 +54,7 @@ fn objective(workload: &Workload, job: Job) -> Objective {
             kind: ValueKind::Text,
             default: None,
         }],
+        unit: None,
         default_arm: "stable".to_owned(),
         arms: vec![arm("stable"), arm("heavy")],
         rules: vec![Rule {
@@ -94,6 +95,7 @@ fn arm(name: &str) -> Arm {
         name: name.to_owned(),
         model: format!("{name}@1"),
         facts: Vec::new(),
+        facts_into: FactsInto::default(),
         timeouts: Timeouts::default(),
     }
 }

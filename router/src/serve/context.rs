@@ -76,6 +76,8 @@ pub fn read<'a>(
                 Some(body) => value_of(body.find(pointer)?, attribute).map_err(refused)?,
                 None => None,
             },
+            // Not of the request: `serve::facts` sets these.
+            ArchivedSource::Fact(_) => None,
         };
         if let Some(value) = value {
             context.set(index, value);

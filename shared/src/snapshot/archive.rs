@@ -7,7 +7,7 @@
 use rkyv::{Archive, Serialize};
 
 use crate::{
-    definition::{Balance, Endpoint, Source, Timeouts, Value, ValueKind},
+    definition::{Balance, Endpoint, FactKind, FactsInto, Source, Timeouts, Value, ValueKind},
     predicate::Test,
     slot::{Slot, SlotKey},
     text_table::{self, Bucket},
@@ -138,6 +138,10 @@ pub struct Objective {
     pub experiments: Vec<Experiment>,
     /// The typed attributes that Rules may ask for.
     pub context: Vec<Attribute>,
+    /// What Facts are looked up for.
+    pub unit: Option<AttributeIndex>,
+    /// The attributes that are Facts, which are looked up before the Rules are tried.
+    pub rule_facts: Vec<RuleFact>,
     /// All ways to answer.
     pub arms: Vec<Arm>,
     /// Overrides of the router's clocks.
@@ -159,6 +163,15 @@ pub struct Attribute {
     pub default: Option<Value>,
 }
 
+/// A Fact that Rules ask for, and the attribute that it becomes.
+#[derive(Archive, Serialize)]
+pub struct RuleFact {
+    /// The attribute of its Objective.
+    pub attribute: AttributeIndex,
+    /// The Fact.
+    pub fact: FactIndex,
+}
+
 /// One way to answer an Objective.
 #[derive(Archive, Serialize)]
 pub struct Arm {
@@ -168,6 +181,8 @@ pub struct Arm {
     pub model: ModelIndex,
     /// What it needs to know.
     pub facts: Vec<FactIndex>,
+    /// Where its model server gets it.
+    pub facts_into: FactsInto,
     /// Overrides of the Objective's clocks.
     pub timeouts: Timeouts,
 }
@@ -278,7 +293,7 @@ pub struct Fact {
     /// Unique name.
     pub name: String,
     /// Its type.
-    pub kind: ValueKind,
+    pub kind: FactKind,
     /// Key template with one `{unit}`.
     pub key: String,
     /// Field of a hash under that key.
@@ -307,6 +322,11 @@ impl ArchivedPayload {
     /// The Shard of a Model version of this Snapshot.
     pub fn shard(&self, model: &ArchivedModelVersion) -> &ArchivedShard {
         &self.shards[model.shard.get()]
+    }
+
+    /// A Fact that an Arm or a Rule of this Snapshot needs.
+    pub fn fact(&self, fact: FactIndex) -> &ArchivedFact {
+        &self.facts[fact.get()]
     }
 
     /// The Facts of an Arm of this Snapshot.

@@ -12,7 +12,7 @@ use super::{
     open::HASH_VERSION,
 };
 use crate::{
-    definition::{Arm, Definition, Experiment, ModelVersion, Objective, Outcome, Rule},
+    definition::{Arm, Definition, Experiment, ModelVersion, Objective, Outcome, Rule, Source},
     limits::{ATTRIBUTES_MAX, SNAPSHOT_BYTES_MAX, TESTS_MAX},
     predicate::{self, HOLDS, Test},
     slot::{SlotKey, SlotRange},
@@ -215,22 +215,41 @@ impl<'a> Names<'a> {
                     default: attribute.default.clone(),
                 })
                 .collect(),
+            unit: unit(objective).map_err(|fault| fault.at(whole()))?,
+            rule_facts: self.rule_facts(objective)?,
             arms: arms.collect::<Result<_, _>>()?,
             timeouts: objective.timeouts,
             body_bytes_max: objective.body_bytes_max,
         })
     }
 
+    fn fact(&self, name: &str) -> Result<archive::FactIndex, Fault> {
+        let place = found("Fact", name, self.facts.get(name).copied())?;
+        fitting("Facts", archive::FactIndex::new(place))
+    }
+
+    fn rule_facts(&self, objective: &Objective) -> Result<Vec<archive::RuleFact>, CheckError> {
+        let facts = objective.context.iter().enumerate().filter_map(|(place, attribute)| {
+            let Source::Fact(name) = &attribute.source else { return None };
+            let rule_fact = self.fact(name).and_then(|fact| {
+                let attribute = fitting("attributes", archive::AttributeIndex::new(place))?;
+                Ok(archive::RuleFact { attribute, fact })
+            });
+            let place = Place::of(Object::Objective, &objective.token);
+            let place = place.part(Part::Attribute, &attribute.name);
+            Some(rule_fact.map_err(|fault| fault.at(place)))
+        });
+        facts.collect()
+    }
+
     fn arm(&self, arm: &Arm) -> Result<archive::Arm, Fault> {
         let model = found("Model version", &arm.model, self.models.get(&arm.model).copied())?;
-        let facts = arm.facts.iter().map(|name| {
-            let place = found("Fact", name, self.facts.get(name.as_str()).copied())?;
-            fitting("Facts", archive::FactIndex::new(place))
-        });
+        let facts = arm.facts.iter().map(|name| self.fact(name));
         Ok(archive::Arm {
             name: arm.name.clone(),
             model: fitting("Model versions", archive::ModelIndex::new(model))?,
             facts: facts.collect::<Result<_, _>>()?,
+            facts_into: arm.facts_into.clone(),
             timeouts: arm.timeouts,
         })
     }
@@ -291,6 +310,13 @@ impl<'a> Names<'a> {
             split,
         })
     }
+}
+
+fn unit(objective: &Objective) -> Result<Option<archive::AttributeIndex>, Fault> {
+    let Some(name) = &objective.unit else { return Ok(None) };
+    let place = objective.context.iter().position(|one| one.name == *name);
+    let place = found("attribute", name, place)?;
+    fitting("attributes", archive::AttributeIndex::new(place)).map(Some)
 }
 
 fn model_id(model: &ModelVersion) -> String {

@@ -4,6 +4,7 @@
 //! of rules, told in the same words to the author of a rule file and to the operator of a router.
 //! Time and memory are linear in the Snapshot's size (times a logarithm), recursion there is none.
 
+mod fact;
 mod fault;
 mod layers;
 mod objective;
@@ -12,7 +13,7 @@ use std::collections::HashSet;
 
 pub use self::fault::{CheckError, Fault, Object, Part, Place};
 use super::{
-    archive::{ArchivedFact, ArchivedModelVersion, ArchivedPayload, ArchivedShard},
+    archive::{ArchivedModelVersion, ArchivedPayload, ArchivedShard},
     open::HASH_VERSION,
     syntax,
 };
@@ -44,7 +45,7 @@ pub(super) fn check(payload: &ArchivedPayload) -> Result<(), CheckError> {
     }
     distinct(payload.facts.iter().map(|fact| fact.name.as_str()), Object::Fact)?;
     for fact in payload.facts.iter() {
-        check_fact(fact).map_err(|fault| fault.at(Place::of(Object::Fact, &fact.name)))?;
+        fact::check(fact).map_err(|fault| fault.at(Place::of(Object::Fact, &fact.name)))?;
     }
     distinct(payload.objectives.iter().map(|one| one.token.as_str()), Object::Objective)?;
     for objective in payload.objectives.iter() {
@@ -132,25 +133,6 @@ fn check_model(payload: &ArchivedPayload, model: &ArchivedModelVersion) -> Resul
         return Err(Fault::Index { what: "Shard" });
     }
     Ok(())
-}
-
-fn check_fact(fact: &ArchivedFact) -> Result<(), Fault> {
-    if !syntax::is_identifier(&fact.name) {
-        return Err(Fault::Syntax { what: "its name", expected: "[a-z][a-z0-9_]{0,63}" });
-    }
-    if !syntax::is_key_template(&fact.key) {
-        return Err(Fault::Syntax {
-            what: "its key",
-            expected: "visible ASCII characters with one `{unit}` and no other brace",
-        });
-    }
-    if fact.hash_field.as_ref().is_some_and(|field| !syntax::is_hash_field(field)) {
-        return Err(Fault::Syntax {
-            what: "its hash field",
-            expected: "1 to 512 visible ASCII characters",
-        });
-    }
-    fact.default.as_ref().map_or(Ok(()), |value| check_default(value, fact.kind.to_native()))
 }
 
 /// A default is of the declared type, finite, and not too long.

@@ -25,7 +25,7 @@ use super::{
 /// Begins every Snapshot file.
 pub const MAGIC: [u8; 8] = *b"SWBDSNAP";
 /// The only format so far. It grows with any change of the archive's types.
-pub const FORMAT: u16 = 1;
+pub const FORMAT: u16 = 2;
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = SIGNED_BYTES + 64;
 /// Bytes before the signature.

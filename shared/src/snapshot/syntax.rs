@@ -97,6 +97,16 @@ pub fn is_hash_field(text: &str) -> bool {
     (1..=512).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
+/// An attribute that is a Fact: `fact.NAME`. Gives the Fact's name.
+pub fn fact_of_attribute(text: &str) -> Option<&str> {
+    text.strip_prefix("fact.").filter(|name| is_identifier(name))
+}
+
+/// One JSON value (RFC 8259), with nothing but white space around it.
+pub fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 fn is_made_of(text: &str, first: impl Fn(u8) -> bool, rest: impl Fn(u8) -> bool) -> bool {
     let mut bytes = text.bytes();
     text.len() <= NAME_BYTES_MAX && bytes.next().is_some_and(first) && bytes.all(rest)
@@ -113,6 +123,16 @@ mod tests {
         }
         for bad in ["", "a", "1A", "_A", "A-B", "A B", "Ä", "A\n", &"A".repeat(65)] {
             assert!(!is_token(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_one_whole_value() {
+        for good in ["null", " [1, 2] ", "{}", "\"é\"", "-1.5e3"] {
+            assert!(is_json(good), "{good:?}");
+        }
+        for bad in ["", "nul", "[1, 2", "{} {}", "{a: 1}", "\"\n\"", "NaN"] {
+            assert!(!is_json(bad), "{bad:?}");
         }
     }
 

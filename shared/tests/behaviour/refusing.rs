@@ -2,8 +2,9 @@
 
 use switchboard_shared::{
     definition::{
-        Arm, ArmShare, Attribute, Check, Definition, Endpoint, Experiment, Fact, Layer, LayerShare,
-        ModelVersion, Objective, Outcome, Rule, Shard, Source, Timeouts, Value, ValueKind,
+        Arm, ArmShare, Attribute, Check, Definition, Endpoint, Experiment, Fact, FactKind,
+        FactsConflict, FactsInto, FactsObject, FactsOwner, Layer, LayerShare, ModelVersion,
+        Objective, Outcome, Rule, Shard, Source, Timeouts, Value, ValueKind,
     },
     limits,
     snapshot::{BuildError, check},
@@ -193,6 +194,33 @@ fn a_bad_arm_is_refused() {
         |one| one.arms[1].facts.push(owned("session_depth")),
         ", arm heavy: needs one Fact twice",
     );
+    in_objective(
+        |one| one.unit = None,
+        ", arm stable: needs Facts, but its Objective names no unit to look them up for",
+    );
+    in_objective(|one| one.unit = Some(owned("who")), ": there is no attribute `who`");
+    in_objective(
+        |one| one.unit = Some(owned("beta")),
+        ": its unit `beta` is a boolean; a unit is a text or a number",
+    );
+    let expected = ", arm heavy: where its Facts go is not of the form a JSON Pointer of at most 8 names, \
+                    such as /parameters; the whole body only if it is shared";
+    for (pointer, owner) in [
+        ("", FactsOwner::Router),
+        ("facts", FactsOwner::Shared),
+        ("/a~2", FactsOwner::Shared),
+        ("/1/2/3/4/5/6/7/8/9", FactsOwner::Shared),
+    ] {
+        let mut definition = sample::definition();
+        definition.objectives[0].arms[1].facts_into = FactsInto::Body(FactsObject {
+            pointer: owned(pointer),
+            owner,
+            as_text: false,
+            conflict: FactsConflict::Replace,
+        });
+        let fault = fault(&definition);
+        assert!(fault.ends_with(expected), "{fault}");
+    }
     in_objective(
         |one| one.arms[0].facts.push(owned("user_country")),
         ", arm stable: is the default, but needs Fact `user_country`, which has no default",
@@ -392,7 +420,7 @@ fn a_bad_shard_is_refused() {
 
 #[test]
 fn a_bad_fact_is_refused() {
-    let changes: [(Change<Fact>, &str); 4] = [
+    let changes: [(Change<Fact>, &str); 5] = [
         (
             |one| one.key = owned("user"),
             "its key is not of the form visible ASCII characters with one `{unit}` and no other brace",
@@ -408,6 +436,13 @@ fn a_bad_fact_is_refused() {
         (
             |one| one.default = Some(Value::Boolean(true)),
             "its default is a boolean, but it is declared a text",
+        ),
+        (
+            |one| {
+                one.kind = FactKind::Json;
+                one.default = Some(Value::Text(owned("[1,")));
+            },
+            "its default is not one JSON value",
         ),
     ];
     for (change, expected) in changes {

@@ -4,8 +4,8 @@ use switchboard_shared::{
     context::{self, Context},
     definition::{
         Arm, ArmShare, Attribute, Balance, Check, Comparison, Definition, Endpoint, Experiment,
-        Fact, Layer, LayerShare, ModelVersion, Objective, Outcome, Predicate, Rule, Shard, Source,
-        Timeouts, Value, ValueKind,
+        Fact, FactKind, FactsInto, Layer, LayerShare, ModelVersion, Objective, Outcome, Predicate,
+        Rule, Shard, Source, Timeouts, Value, ValueKind,
     },
     slot::SlotRange,
     snapshot::{
@@ -67,6 +67,7 @@ fn arm(name: &str, model: &str, facts: &[&str]) -> Arm {
         name: name.to_owned(),
         model: model.to_owned(),
         facts: facts.iter().map(|fact| (*fact).to_owned()).collect(),
+        facts_into: FactsInto::default(),
         timeouts: Timeouts { first_byte_ms: Some(800), ..Timeouts::default() },
     }
 }
@@ -101,14 +102,14 @@ pub(crate) fn definition() -> Definition {
         facts: vec![
             Fact {
                 name: "user_country".to_owned(),
-                kind: ValueKind::Text,
+                kind: FactKind::Text,
                 key: "user:{unit}:country".to_owned(),
                 hash_field: None,
                 default: None,
             },
             Fact {
                 name: "session_depth".to_owned(),
-                kind: ValueKind::Number,
+                kind: FactKind::Number,
                 key: "session:{unit}".to_owned(),
                 hash_field: Some("depth".to_owned()),
                 default: Some(Value::Number(0.0)),
@@ -132,6 +133,7 @@ fn objective() -> Objective {
             attribute("beta", ValueKind::Boolean),
             attribute("app_version", ValueKind::Text),
         ],
+        unit: Some("user_id".to_owned()),
         default_arm: "stable".to_owned(),
         arms: vec![
             arm("stable", "feed-ranker@1", &["session_depth"]),

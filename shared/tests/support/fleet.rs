@@ -3,8 +3,8 @@
 use switchboard_shared::{
     definition::{
         Arm, ArmShare, Attribute, Balance, Check, Comparison, Definition, Endpoint, Experiment,
-        Layer, LayerShare, ModelVersion, Objective, Outcome, Predicate, Rule, Shard, Source,
-        Timeouts, Value, ValueKind,
+        FactsInto, Layer, LayerShare, ModelVersion, Objective, Outcome, Predicate, Rule, Shard,
+        Source, Timeouts, Value, ValueKind,
     },
     slot::SlotRange,
 };
@@ -62,6 +62,7 @@ fn objective(number: u16) -> Objective {
             attribute("beta", ValueKind::Boolean),
             attribute("app_version", ValueKind::Text),
         ],
+        unit: None,
         default_arm: "stable".to_owned(),
         arms: vec![arm("stable", 1), arm("heavy", 2), arm("light", 3)],
         rules: rules(number),
@@ -81,6 +82,7 @@ fn arm(name: &str, version: u8) -> Arm {
         name: name.to_owned(),
         model: format!("ranker@{version}"),
         facts: Vec::new(),
+        facts_into: FactsInto::default(),
         timeouts: Timeouts::default(),
     }
 }

@@ -1,14 +1,14 @@
 //! Objectives: context, Arms and Rules.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use switchboard_shared::{
-    limits::{ARMS_MAX, ATTRIBUTES_MAX, FACTS_PER_ARM_MAX, RULES_MAX},
+    limits::{ARMS_MAX, ATTRIBUTES_MAX, RULES_MAX},
     slot::Slot,
     snapshot::syntax,
 };
 
-use super::{VALUE_KINDS, named, scalar, timeouts, transposed};
+use super::{VALUE_KINDS, facts, named, scalar, timeouts, transposed};
 use crate::rules::{
     fault::FaultKind,
     object::{Arm, Attribute, Experiment, LayerShare, Objective, Outcome, Rule},
@@ -25,6 +25,7 @@ const OBJECTIVE: Shape = Shape {
         "kind",
         "token",
         "context",
+        "unit",
         "default",
         "arms",
         "rules",
@@ -40,7 +41,7 @@ const ATTRIBUTE: Shape =
 
 const ARM: Shape = Shape {
     what: "an Arm",
-    known: &["model", "facts", "timeouts"],
+    known: &["model", "facts", "facts_into", "timeouts"],
     unsupported: &[SHADOW, ("body", "body edits are not supported by this build")],
 };
 
@@ -61,6 +62,7 @@ pub(super) fn objective(reader: &mut Reader<'_>, node: &Node) -> Option<Objectiv
         Some(node) => context(reader, node),
         None => Some(BTreeMap::new()),
     };
+    let unit = fields.optional("unit").map(|name| reader.matching(name, Pattern::Attribute));
     let default = fields.required(reader, "default");
     let default = default.and_then(|name| reader.matching(name, Pattern::Name));
     let arms = fields.required(reader, "arms").and_then(|node| arms(reader, node));
@@ -77,6 +79,7 @@ pub(super) fn objective(reader: &mut Reader<'_>, node: &Node) -> Option<Objectiv
     Some(Objective {
         token: token?,
         context: context?,
+        unit: transposed(unit)?,
         default: default?,
         arms: arms?,
         rules: rules?,
@@ -125,28 +128,10 @@ fn arm(reader: &mut Reader<'_>, node: &Node) -> Option<Arm> {
     let fields = reader.fields(node, &ARM)?;
     let model = fields.required(reader, "model");
     let model = model.and_then(|model| reader.matching(model, Pattern::ModelReference));
-    let facts = match fields.optional("facts") {
-        Some(node) => fact_names(reader, node),
-        None => Some(BTreeSet::new()),
-    };
+    let facts = facts::names(reader, fields);
+    let facts_into = facts::into(reader, fields);
     let timeouts = timeouts(reader, fields.optional("timeouts"));
-    Some(Arm { model: model?, facts: facts?, timeouts: timeouts? })
-}
-
-fn fact_names(reader: &mut Reader<'_>, node: &Node) -> Option<BTreeSet<String>> {
-    let items = reader.sequence(node, "Fact names")?;
-    let names: Vec<_> = items.iter().map(|item| reader.matching(item, Pattern::Fact)).collect();
-    let mut distinct = BTreeSet::new();
-    for (item, name) in items.iter().zip(names) {
-        let name = name?;
-        if !distinct.insert(name.clone()) {
-            let found = format!("the Fact `{name}` again");
-            reader.fault(item.mark, FaultKind::Duplicate, found, "each Fact once in an Arm");
-            return None;
-        }
-    }
-    at_most(reader, node, distinct.len(), 0, FACTS_PER_ARM_MAX, "Facts")?;
-    Some(distinct)
+    Some(Arm { model: model?, facts: facts?, facts_into: facts_into?, timeouts: timeouts? })
 }
 
 fn rules(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Rule>> {

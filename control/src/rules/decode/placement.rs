@@ -7,7 +7,7 @@ use switchboard_shared::{
     limits::{ENDPOINT_WEIGHT_MAX, ENDPOINTS_MAX},
 };
 
-use super::transposed;
+use super::{facts, transposed};
 use crate::rules::{
     fault::FaultKind,
     object::{Endpoint, Model, Shard},
@@ -18,7 +18,17 @@ use crate::rules::{
 
 const MODEL: Shape = Shape {
     what: "a Model",
-    known: &["kind", "name", "version", "shard", "served_name", "path", "validation"],
+    known: &[
+        "kind",
+        "name",
+        "version",
+        "shard",
+        "served_name",
+        "path",
+        "facts",
+        "facts_into",
+        "validation",
+    ],
     unsupported: &[],
 };
 
@@ -55,12 +65,16 @@ pub(super) fn model(reader: &mut Reader<'_>, node: &Node) -> Option<Model> {
     let served_name = optional_text("served_name", Pattern::ServedName);
     let path = optional_text("path", Pattern::Path);
     let ready = transposed(fields.optional("validation").map(|node| ready_path(reader, node)));
+    let facts = facts::names(reader, fields);
+    let facts_into = facts::into(reader, fields);
     Some(Model {
         name: name?,
         version: version?,
         shard: shard?,
         served_name: served_name?,
         path: path?,
+        facts: facts?,
+        facts_into: facts_into?,
         ready: ready?,
     })
 }

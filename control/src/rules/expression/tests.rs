@@ -4,7 +4,8 @@ use switchboard_shared::{
     context::{Context, Value as Found},
     decide::{Reason, decide},
     definition::{
-        self, Arm, Balance, Definition, Endpoint, ModelVersion, Outcome, Rule, Shard, Source,
+        self, Arm, Balance, Definition, Endpoint, FactsInto, ModelVersion, Outcome, Rule, Shard,
+        Source,
     },
     snapshot::{Expectations, SecretKey, Snapshot, SnapshotVersion, TrustedKeys, build},
 };
@@ -49,6 +50,10 @@ fn each_form_compiles_to_its_test() {
         ("t.startsWith('é')", test("t", Check::Prefix("é".to_owned()))),
         ("exists(n)", test("n", Check::Exists)),
         ("semver(t, '>=1.2, <2')", test("t", Check::Semver(">=1.2, <2".to_owned()))),
+        ("fact.x in ['a']", test("fact.x", Check::In(vec![text("a")]))),
+        ("2 < fact.x", test("fact.x", Check::Is(Greater, number(2.0)))),
+        ("fact.x", test("fact.x", Check::Is(Equal, Value::Boolean(true)))),
+        ("exists(fact.x)", test("fact.x", Check::Exists)),
         ("!b", Predicate::Not(Box::new(test("b", Check::Is(Equal, Value::Boolean(true)))))),
     ] {
         if when.ends_with("true") {
@@ -290,6 +295,7 @@ fn definition(when: Predicate) -> Definition {
         name: name.to_owned(),
         model: "m@1".to_owned(),
         facts: Vec::new(),
+        facts_into: FactsInto::default(),
         timeouts: definition::Timeouts::default(),
     };
     let rule =
@@ -304,6 +310,7 @@ fn definition(when: Predicate) -> Definition {
                 attribute("t", definition::ValueKind::Text),
                 attribute("u", definition::ValueKind::Text),
             ],
+            unit: None,
             default_arm: "miss".to_owned(),
             arms: vec![arm("hit"), arm("miss")],
             rules: vec![rule],

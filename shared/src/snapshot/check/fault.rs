@@ -165,6 +165,18 @@ pub enum Fault {
     /// A default that no request could carry.
     #[error("its default is not finite, or longer than {TEXT_BYTES_MAX} bytes")]
     DefaultValue,
+    /// A JSON Fact's default that is none.
+    #[error("its default is not one JSON value")]
+    DefaultNoJson,
+    /// Facts are looked up for a Unit.
+    #[error("needs Facts, but its Objective names no unit to look them up for")]
+    FactsWithoutUnit,
+    /// An attribute that is a Fact of another type, or has what only a request's attribute has.
+    #[error("is no Fact of that name and type; Rules can ask for texts, numbers and booleans")]
+    AttributeNoFact,
+    /// The table of attributes that are Facts does not tell which are; the builder makes none such.
+    #[error("does not know which of its attributes are Facts")]
+    RuleFacts,
     /// The default Arm may need nothing that can be missing: all Fallout lands there.
     #[error("is the default, but needs Fact `{0}`, which has no default")]
     DefaultArmNeedsFact(String),

@@ -1,11 +1,11 @@
 //! The check of one Objective.
 
 use super::{
-    CheckError, Fault, Object, Part, Place, at_most, check_default, first_repeated,
+    CheckError, Fault, Object, Part, Place, at_most, check_default, fact, first_repeated,
     layers::check_salt,
 };
 use crate::{
-    definition::{ArchivedSource, ArchivedTimeouts, ValueKind},
+    definition::{ArchivedSource, ArchivedTimeouts, FactKind, ValueKind},
     limits::{ARMS_MAX, ATTRIBUTES_MAX, FACTS_PER_ARM_MAX, RULES_MAX, TIMEOUT_MS_MAX},
     predicate::{check_start, check_tests},
     slot::Slot,
@@ -24,12 +24,15 @@ pub(super) fn check(
 ) -> Result<(), CheckError> {
     let whole = || Place::of(Object::Objective, &objective.token);
     check_whole(objective).map_err(|fault| fault.at(whole()))?;
+    check_unit(objective).map_err(|fault| fault.at(whole()))?;
+    check_rule_facts(payload, objective)?;
     for attribute in objective.context.iter() {
         check_attribute(attribute)
             .map_err(|fault| fault.at(whole().part(Part::Attribute, &attribute.name)))?;
     }
     for arm in objective.arms.iter() {
-        check_arm(payload, arm).map_err(|fault| fault.at(whole().part(Part::Arm, &arm.name)))?;
+        check_arm(payload, objective, arm)
+            .map_err(|fault| fault.at(whole().part(Part::Arm, &arm.name)))?;
     }
     check_default_arm(payload, objective)?;
     check_tests(&objective.tests, &objective.context)
@@ -72,7 +75,51 @@ fn check_whole(objective: &ArchivedObjective) -> Result<(), Fault> {
     check_timeouts(&objective.timeouts)
 }
 
+/// Facts are looked up for what can be bucketed, and what a request carries itself.
+fn check_unit(objective: &ArchivedObjective) -> Result<(), Fault> {
+    let Some(unit) = objective.unit.as_ref() else { return Ok(()) };
+    let unit = objective.context.get(unit.get()).ok_or(Fault::Index { what: "unit" })?;
+    let is_fact = matches!(unit.source, ArchivedSource::Fact(_));
+    if is_fact || unit.kind.to_native() == ValueKind::Boolean {
+        return Err(Fault::UnitType { unit: unit.name.as_str().to_owned() });
+    }
+    Ok(())
+}
+
+/// The attributes that are Facts are those of the table, in order, and typed as their Facts are.
+fn check_rule_facts(
+    payload: &ArchivedPayload,
+    objective: &ArchivedObjective,
+) -> Result<(), CheckError> {
+    let whole = || Place::of(Object::Objective, &objective.token);
+    let mut table = objective.rule_facts.iter();
+    for (index, attribute) in objective.attributes() {
+        let ArchivedSource::Fact(name) = &attribute.source else { continue };
+        let place = || whole().part(Part::Attribute, &attribute.name);
+        if objective.unit.is_none() {
+            return Err(Fault::FactsWithoutUnit.at(place()));
+        }
+        let row = table.next().filter(|row| row.attribute.to_native() == index);
+        let row = row.ok_or_else(|| Fault::RuleFacts.at(whole()))?;
+        let fact = payload.facts.get(row.fact.get());
+        let fact = fact.ok_or_else(|| Fault::Index { what: "Fact" }.at(place()))?;
+        let kind = fact.kind.to_native();
+        let is_it = fact.name == *name
+            && kind != FactKind::Json
+            && kind.value_kind() == attribute.kind.to_native()
+            && attribute.default.is_none()
+            && syntax::fact_of_attribute(&attribute.name) == Some(name.as_str());
+        if !is_it {
+            return Err(Fault::AttributeNoFact.at(place()));
+        }
+    }
+    if table.next().is_some() { Err(Fault::RuleFacts.at(whole())) } else { Ok(()) }
+}
+
 fn check_attribute(attribute: &ArchivedAttribute) -> Result<(), Fault> {
+    if matches!(attribute.source, ArchivedSource::Fact(_)) {
+        return Ok(()); // `check_rule_facts` saw to it
+    }
     if !syntax::is_identifier(&attribute.name) {
         return Err(Fault::Syntax { what: "its name", expected: "[a-z][a-z0-9_]{0,63}" });
     }
@@ -86,6 +133,7 @@ fn check_attribute(attribute: &ArchivedAttribute) -> Result<(), Fault> {
         ArchivedSource::Body(pointer) => {
             (syntax::is_pointer(pointer), "a JSON Pointer such as /context/country")
         }
+        ArchivedSource::Fact(name) => (syntax::is_identifier(name), "the name of a Fact"),
     };
     if !good {
         return Err(Fault::Syntax { what: "its source", expected });
@@ -94,7 +142,11 @@ fn check_attribute(attribute: &ArchivedAttribute) -> Result<(), Fault> {
     attribute.default.as_ref().map_or(Ok(()), |value| check_default(value, declared))
 }
 
-fn check_arm(payload: &ArchivedPayload, arm: &ArchivedArm) -> Result<(), Fault> {
+fn check_arm(
+    payload: &ArchivedPayload,
+    objective: &ArchivedObjective,
+    arm: &ArchivedArm,
+) -> Result<(), Fault> {
     if !syntax::is_name(&arm.name) {
         return Err(Fault::Syntax { what: "its name", expected: "[a-z0-9][a-z0-9_.-]{0,63}" });
     }
@@ -102,6 +154,10 @@ fn check_arm(payload: &ArchivedPayload, arm: &ArchivedArm) -> Result<(), Fault> 
         return Err(Fault::Index { what: "Model version" });
     }
     at_most("facts", arm.facts.len(), FACTS_PER_ARM_MAX)?;
+    if !arm.facts.is_empty() && objective.unit.is_none() {
+        return Err(Fault::FactsWithoutUnit);
+    }
+    fact::check_into(&arm.facts_into)?;
     for (place, fact) in arm.facts.iter().enumerate() {
         if fact.get() >= payload.facts.len() {
             return Err(Fault::Index { what: "Fact" });
