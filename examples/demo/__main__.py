@@ -94,7 +94,7 @@ class Demo:
         for name, (wanted, latency) in SERVERS.items():
             self.ports[name] = free_port(wanted)
             self.models[name] = self.start_model_server(name, latency)
-        self.router.start(self.control.make_keys())
+        self.router.start(self.control.make_keys(), EXAMPLES / "facts.jsonl")
         self.control.start(self.router.sockets)
         addresses = ", ".join(f"127.0.0.1:{port}" for port in self.ports.values())
         self.screen.claim(True, f"model servers on {addresses}; router on 127.0.0.1:{self.router.port}")
@@ -119,6 +119,7 @@ class Demo:
             essential=True,
         )
         self.show_one_request()
+        self.show_facts()
         return version
 
     def show_one_request(self):
@@ -131,6 +132,21 @@ class Demo:
         with urllib.request.urlopen(request, timeout=30) as response:
             decision = [f"{name}: {value}" for name, value in response.getheaders() if name.startswith("x-")]
             self.screen.note("\n".join([f"HTTP/1.1 {response.status} {response.reason}", *decision]))
+
+    def show_facts(self):
+        """A model that needs to know the user; who is not known gets the one that does not."""
+        url = f"http://127.0.0.1:{self.router.port}/v2/models/risk/infer"
+        found = {}
+        for user in ("u7", "u9", "nobody"):
+            headers = {"x-switchboard-objective": "SCORE_PAYMENT_RISK", "x-user-id": user}
+            request = urllib.request.Request(url, b'{"amount":120}', {**headers, "content-type": "application/json"})
+            with urllib.request.urlopen(request, timeout=30) as response:
+                found[user] = (response.headers["x-switchboard-arm"], response.headers["x-switchboard-facts"])
+        expected = {"u7": ("informed", "hit"), "u9": ("basic", None), "nobody": ("basic", "missing")}
+        self.screen.claim(
+            found == expected,
+            "facts: u7 is known and gets the informed model, u9 is blocked, and who is not known gets the basic one",
+        )
 
     def send_everybody(self, title):
         """One request from every user for both Objectives; the table; each user's Arm of the feed."""

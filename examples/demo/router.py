@@ -16,11 +16,12 @@ class Router:
         self._admin_port = free_port(9901)
         self._child = None
 
-    def start(self, trusted_key):
+    def start(self, trusted_key, facts):
         """It listens for its clients and for the control plane; it asks nobody for anything."""
         self.sockets.mkdir(mode=0o700)
         # Nothing stands in front of it here, so nothing needs time to notice that it stops.
-        (self._folder / "router.toml").write_text('[drain]\nwait = "10ms"\n')
+        settings = f'[drain]\nwait = "10ms"\n\n[facts]\nsource = "file"\nfile = "{facts}"\n'
+        (self._folder / "router.toml").write_text(settings)
         arguments = [
             "switchboard-router",
             "--config=router.toml",

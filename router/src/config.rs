@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 mod check;
+mod facts;
 mod listen;
 mod read;
 pub mod reference;
@@ -17,6 +18,7 @@ pub mod units;
 mod workers;
 
 pub use check::Refusal;
+pub use facts::{BudgetFrom, Facts, FactsSource};
 pub use listen::{Listen, ListenError};
 pub use read::{ConfigError, Place};
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub clocks: Clocks,
     /// The pools of connections to the models.
     pub upstream: Upstream,
+    /// Where Facts are looked up.
+    pub facts: Facts,
     /// What the router adds to responses.
     pub response_headers: ResponseHeaders,
     /// How the router stops.
@@ -216,6 +220,7 @@ impl Default for Config {
             limits: Limits::default(),
             clocks: Clocks::default(),
             upstream: Upstream::default(),
+            facts: Facts::default(),
             response_headers: ResponseHeaders::default(),
             drain: Drain::default(),
         }

@@ -1,7 +1,7 @@
 //! The data plane: one pinned io_uring executor per core, nothing shared on a request's way.
 //!
 //! In reading order: [`serve`] is one request's way, [`worker`] one core; [`http1`] knows bytes,
-//! [`upstream`] endpoints, [`net`] the runtime.
+//! [`upstream`] endpoints, [`facts`] what is looked up for a Unit, [`net`] the runtime.
 
 pub mod activation;
 pub mod active;
@@ -11,6 +11,7 @@ pub mod args;
 pub mod config;
 pub mod cores;
 pub mod counters;
+pub mod facts;
 pub mod feed;
 pub mod http1;
 pub mod limits;

@@ -176,6 +176,48 @@ pub const COPY_BYTES_MAX: usize = 8 * 1024;
 /// request is sent again: the price is its arrival time, the gain that a dying endpoint costs no error.
 pub const REPLAY_BYTES_MAX: u64 = 256 * 1024;
 
+// ---- Facts ---------------------------------------------------------------------------------------
+
+/// Lookups of one core that are not answered yet, whoever still waits: 10 ms of 400 000 requests a second. Beyond
+/// it a request falls out at once.
+pub const FACT_LOOKUPS_MAX: usize = 4096;
+/// Bytes of commands that wait to be sent; a cache that takes no more is failing.
+pub const FACT_COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Spare lookups that a core keeps.
+pub const FACT_LOOKUPS_POOLED_MAX: usize = 1024;
+/// A reply's line: Redis' errors are shorter.
+pub const FACT_REPLY_LINE_BYTES_MAX: usize = 4096;
+/// A value above `FACT_BYTES_MAX` is dropped as it comes, up to this size; beyond it the connection ends, since
+/// others would wait behind it for longer than any budget.
+pub const FACT_SKIP_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Header lines with Facts: what common model servers take beside a client's own (uvicorn: 64 KiB, gunicorn: 8190
+/// bytes each) is no limit for them.
+pub const FACT_LINES_BYTES_MAX: usize = 4096;
+/// Connecting to the cache, and each step of its greeting.
+pub const FACT_GREETING_SPAN: Duration = Duration::from_millis(500);
+/// A connection on which nothing was answered for so long is given up: it has stalled, not slowed.
+pub const FACT_STALL_SPAN: Duration = Duration::from_secs(1);
+/// The first pause before connecting again.
+pub const FACT_BACKOFF_FIRST: Duration = Duration::from_millis(50);
+/// The longest: with a greeting that waits in vain, recovery still takes less than two seconds.
+pub const FACT_BACKOFF_MAX: Duration = Duration::from_millis(800);
+/// A connection that held for so long shows that the cache is back: pauses begin anew.
+pub const FACT_LINK_PROVEN: Duration = Duration::from_secs(5);
+/// Ceiling of `facts.budget`.
+pub const FACT_BUDGET_MAX: Duration = Duration::from_secs(1);
+/// Bytes of a file of Facts: it is held in memory twice while it is read again.
+pub const FACTS_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// How often a file of Facts is looked at.
+pub const FACTS_FILE_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the host name of the cache is resolved again.
+pub const FACTS_NAME_LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Bytes of a password.
+pub const SECRET_BYTES_MAX: usize = 4096;
+/// Spare tables of served Facts that a core keeps.
+pub const FACTS_SERVED_POOLED_MAX: usize = 1024;
+/// Room of such a table that is kept; one that grew beyond it is freed.
+pub const FACTS_SERVED_BYTES_MAX: usize = 256 * 1024;
+
 // ---- Admin listener ------------------------------------------------------------------------------
 
 /// Connections that the admin listener answers at once: a scraper or two, some probes, a few people. Each

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod body;
 pub mod context;
 pub mod edit;
+pub mod facts;
 pub mod fault;
 pub mod forward;
 pub mod json;
@@ -11,13 +12,16 @@ pub mod objective;
 pub mod pump;
 pub mod relay;
 pub mod request;
+pub mod served;
+pub mod splice;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
-use switchboard_shared::decide::{self, Decision, Reason};
-use switchboard_shared::snapshot::ObjectiveIndex;
+use switchboard_shared::decide::{self, Decision};
+use switchboard_shared::slot::Unit;
+use switchboard_shared::snapshot::{ArchivedFact, ObjectiveIndex};
 
 use self::answer::Answering;
 use self::body::Body;
@@ -25,8 +29,8 @@ use self::fault::{Fault, UnknownToken};
 use self::json::{Document, Found};
 use self::objective::{MODEL_PREFIX, Named};
 use self::request::{Request, RequestClocks, RequestId};
+use crate::facts::Asked;
 use crate::http1::{HeadError, HeaderKind, Next, RequestFraming, RequestView};
-use crate::net::buffer::Buffer;
 use crate::net::clock;
 use crate::worker::Worker;
 use crate::worker::connection::Client;
@@ -49,7 +53,13 @@ async fn serve_counted(worker: &Rc<Worker>, client: &mut Client, scratch: &mut S
     let started = clock::now();
     worker.earn_retry();
     let head_bytes = scratch.server.head().bytes();
-    let mut draft = Draft { started, head_bytes, input_bytes: head_bytes, about: None };
+    let mut draft = Draft {
+        started,
+        head_bytes,
+        input_bytes: head_bytes,
+        facts_due: Cell::default(),
+        about: None,
+    };
     match prepare(worker, client, scratch, &mut draft).await {
         Ok(mut request) => {
             if let Some(total) = request.clocks.total {
@@ -62,6 +72,9 @@ async fn serve_counted(worker: &Rc<Worker>, client: &mut Client, scratch: &mut S
             client.input.consume(request.input_bytes());
             if let Body::Read(buffer) = request.body {
                 worker.buffers.put_back(buffer);
+            }
+            if let Some(served) = request.facts {
+                worker.put_back_served(served);
             }
             next
         }
@@ -80,6 +93,8 @@ struct Draft {
     head_bytes: usize,
     /// How many bytes of the input belong to this request as far as it was read.
     input_bytes: usize,
+    /// When its budget for Facts is spent, once some were asked for.
+    facts_due: Cell<Option<Instant>>,
     /// The Objective, once it is found.
     about: Option<About>,
 }
@@ -95,7 +110,7 @@ impl About {
     }
 }
 
-/// Steps 2 to 4 of a request's way: Objective, Context, decision.
+/// Steps 2 to 5 of a request's way: Objective, Context, decision, Facts.
 async fn prepare(
     worker: &Rc<Worker>,
     client: &mut Client,
@@ -120,15 +135,38 @@ async fn prepare(
         answer::go_on(worker, &mut client.writer).await?;
     }
     let mut body = body::arrived(server, &client.input, draft.head_bytes)?;
-    let needs_all = reads_body || body::is_kept_for_replay(objective, framing);
-    if matches!(body, Body::Streams) && needs_all {
-        let held_max = bytes_max.min(worker.config.limits.body_buffer_bytes_max);
+    let held_max = bytes_max.min(worker.config.limits.body_buffer_bytes_max);
+    if matches!(body, Body::Streams) && reads_body {
         body = Body::Read(body::read_whole(worker, client, server, held_max).await?);
     }
     if let Body::Held(place) = &body {
         draft.input_bytes = place.end;
     }
-    decide(worker, client, scratch, draft, Read { view, naming, body, reads_body })
+    let mut read = Read { view, naming, body, reads_body };
+    let step = match decide(worker, client, scratch, draft, &mut read, None)? {
+        Step::AsksFirst(asked) => {
+            worker.facts.wait(&asked, &worker.counters).await;
+            let step = decide(worker, client, scratch, draft, &mut read, Some(&asked));
+            worker.facts.give_back(asked);
+            step?
+        }
+        decided @ Step::Decided(..) => decided,
+    };
+    // Nothing is asked first twice.
+    let Step::Decided(mut request, asked) = step else { return Err(Fault::NoSnapshot) };
+    let needs_body = facts::needs_body(&request);
+    if needs_body && framing != RequestFraming::None {
+        refuse_encoded(&scratch.server.head().view(client.input.filled()))?;
+    }
+    let needs_all = needs_body || body::is_kept_for_replay(request.objective(), framing);
+    if matches!(request.body, Body::Streams) && needs_all {
+        let server = &mut scratch.server;
+        request.body = Body::Read(body::read_whole(worker, client, server, held_max).await?);
+    }
+    if let Some(asked) = asked {
+        facts::enrich(worker, client, scratch, &mut request, asked).await?;
+    }
+    Ok(request)
 }
 
 /// The Objective as far as it is known without the body.
@@ -171,11 +209,13 @@ struct Read {
     reads_body: bool,
 }
 
-/// What was decided, and where the body names the Objective, if it does.
-struct Decided {
-    objective: ObjectiveIndex,
-    decision: Decision,
-    model_literal: Option<std::ops::Range<usize>>,
+/// How far one evaluation came.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
+enum Step {
+    /// Rules ask for Facts: once their answers are here, decide again.
+    AsksFirst(Asked),
+    /// The Arm is decided, and its Facts are asked for, if it needs some.
+    Decided(Request, Option<Asked>),
 }
 
 fn decide(
@@ -183,43 +223,51 @@ fn decide(
     client: &Client,
     scratch: &mut Scratch,
     draft: &Draft,
-    read: Read,
-) -> Result<Request, Fault> {
-    let Read { view, naming, mut body, reads_body } = read;
+    read: &mut Read,
+    rule_facts: Option<&Asked>,
+) -> Result<Step, Fault> {
+    let Read { view, naming, body, reads_body } = read;
+    let reads_body = *reads_body;
     let Scratch { server, json, text, .. } = scratch;
     let head = server.head().view(client.input.filled());
     if reads_body {
-        skip_byte_order_mark(&mut body, &client.input);
+        body.skip_byte_order_mark(&client.input);
     }
     // An empty body that was announced is no JSON (JS-05); no body at all leaves the Context to its defaults.
     let is_announced = head.head().framing() != RequestFraming::None;
     let bytes = body.whole(&client.input).filter(|_| reads_body && is_announced);
-    let Decided { objective, decision, model_literal } = match bytes {
+    let evaluation = Evaluation { worker, draft, view, rule_facts };
+    let (objective, evaluated, model_literal) = match bytes {
         None => {
             let objective = naming.objective.ok_or(Fault::ObjectiveMissing)?;
-            let decision = evaluate(&view, objective, &head, None, text)?;
-            Decided { objective, decision, model_literal: None }
+            (objective, evaluation.run(objective, &head, None, text)?, None)
         }
         Some(bytes) => json.read(bytes, |document| {
             let (objective, model_literal) = match naming.objective {
                 Some(objective) => (objective, None),
-                None => named_by_model(&view, document)?,
+                None => named_by_model(view, document)?,
             };
-            let decision = evaluate(&view, objective, &head, Some(document), text)?;
-            Ok::<_, Fault>(Decided { objective, decision, model_literal })
+            let evaluated = evaluation.run(objective, &head, Some(document), text)?;
+            Ok::<_, Fault>((objective, evaluated, model_literal))
         })??,
+    };
+    let (decision, asked) = match evaluated {
+        Evaluated::AsksFirst(asked) => return Ok(Step::AsksFirst(asked)),
+        Evaluated::Decided(decision, asked) => (decision, asked),
     };
     let archived =
         view.objective(objective).ok_or(Fault::ObjectiveUnknown(UnknownToken::default()))?;
     worker.counters.decisions.add(decision.reason, 1);
     worker.counters.unit_missing.add(u64::from(decision.unit_missing));
-    let mut request = Request {
+    let request = Request {
         clocks: RequestClocks::of(worker, archived, archived.arm(decision.arm)),
         objective,
         decision,
         decided_arm: decision.arm,
-        body,
+        body: std::mem::replace(body, Body::Streams),
         model_literal,
+        facts: None,
+        facts_note: None,
         path_prefix_bytes: naming.path_prefix_bytes,
         head_bytes: draft.head_bytes,
         method: head.head().method(),
@@ -230,37 +278,71 @@ fn decide(
         },
         started: draft.started,
         served: Cell::default(),
-        view: Rc::clone(&view),
+        view: Rc::clone(view),
     };
-    // No source of Facts is configured in this build, so an Arm that needs some falls out.
-    if request.arm().is_some_and(|arm| !arm.facts.is_empty()) {
-        request.fall_out(worker, Reason::FactsUnavailable);
+    Ok(Step::Decided(request, asked))
+}
+
+/// What one evaluation of an Objective came to.
+enum Evaluated {
+    AsksFirst(Asked),
+    Decided(Decision, Option<Asked>),
+}
+
+/// What evaluating needs beside the request.
+struct Evaluation<'e> {
+    worker: &'e Worker,
+    draft: &'e Draft,
+    view: &'e View,
+    /// What was asked for the Rules, whose answers are here.
+    rule_facts: Option<&'e Asked>,
+}
+
+impl Evaluation<'_> {
+    /// Reads the Context and decides; asks for Facts as soon as it is known which.
+    fn run(
+        &self,
+        objective: ObjectiveIndex,
+        head: &RequestView<'_>,
+        document: Option<&Document<'_>>,
+        text: &mut Vec<u8>,
+    ) -> Result<Evaluated, Fault> {
+        let payload = self.view.active.snapshot.payload();
+        let objective =
+            payload.objective(objective).ok_or(Fault::ObjectiveUnknown(UnknownToken::default()))?;
+        let values = match self.rule_facts {
+            Some(Asked::Lookup(lookup)) => Some(lookup.values()),
+            Some(Asked::NoUnit | Asked::Unavailable) | None => None,
+        };
+        let mut context = context::read(objective, head, document, text)?;
+        let unit = objective.unit.as_ref().and_then(|unit| context.unit(unit.to_native()));
+        if !objective.rule_facts.is_empty() {
+            let Some(asked) = self.rule_facts else {
+                let facts =
+                    objective.rule_facts.iter().map(|one| payload.fact(one.fact.to_native()));
+                return Ok(Evaluated::AsksFirst(self.ask(facts, unit.as_ref())));
+            };
+            facts::set_attributes(payload, objective, asked, values.as_ref(), &mut context);
+        }
+        let decision = decide::decide(payload, objective, &context);
+        let arm = objective.arm(decision.arm);
+        let asked = (!arm.facts.is_empty())
+            .then(|| self.ask(payload.facts(arm).map(|(_, fact)| fact), unit.as_ref()));
+        Ok(Evaluated::Decided(decision, asked))
     }
-    Ok(request)
-}
 
-fn evaluate(
-    view: &View,
-    objective: ObjectiveIndex,
-    head: &RequestView<'_>,
-    document: Option<&Document<'_>>,
-    text: &mut Vec<u8>,
-) -> Result<Decision, Fault> {
-    let payload = view.active.snapshot.payload();
-    let objective =
-        payload.objective(objective).ok_or(Fault::ObjectiveUnknown(UnknownToken::default()))?;
-    let context = context::read(objective, head, document, text)?;
-    Ok(decide::decide(payload, objective, &context))
-}
-
-/// RFC 8259 §8.1 lets us ignore it; in front of spliced JSON it would be an error.
-fn skip_byte_order_mark(body: &mut Body, input: &Buffer) {
-    const MARK: &[u8] = b"\xef\xbb\xbf";
-    let has_mark = body.whole(input).is_some_and(|bytes| bytes.starts_with(MARK));
-    match body {
-        Body::Held(place) if has_mark => place.start += MARK.len(),
-        Body::Read(buffer) if has_mark => buffer.consume(MARK.len()),
-        Body::Held(_) | Body::Read(_) | Body::Streams => {}
+    /// One budget for all that a request asks for.
+    fn ask<'a>(
+        &self,
+        facts: impl Iterator<Item = &'a ArchivedFact>,
+        unit: Option<&Unit<'_>>,
+    ) -> Asked {
+        let now = clock::now();
+        let source = &self.worker.facts;
+        let due =
+            self.draft.facts_due.get().unwrap_or_else(|| source.deadline(self.draft.started, now));
+        self.draft.facts_due.set(Some(due));
+        source.ask(facts, unit, now, due)
     }
 }
 

@@ -28,8 +28,10 @@ use crate::activation::{Activation, ActivationReader, Held};
 use crate::config::{Config, Listen};
 use crate::cores::{CorePlan, WorkerPlan};
 use crate::counters::{Counters, ResponseClass, WorkerCounters, Writer};
+use crate::facts::Facts;
+use crate::facts::supply::Supply;
 use crate::http1::HeadLimits;
-use crate::limits::{ACCEPT_PAUSE, POOL_SWEEP_EVERY, WORKER_TICK};
+use crate::limits::{ACCEPT_PAUSE, FACTS_SERVED_POOLED_MAX, POOL_SWEEP_EVERY, WORKER_TICK};
 use crate::net::buffer::BufferPool;
 use crate::net::hangup::Hangups;
 use crate::net::listener::{self, Listener, Listening};
@@ -37,6 +39,7 @@ use crate::net::ring::{self, RingMode};
 use crate::net::stream::{self, Shut, Stream};
 use crate::net::{affinity, clock, task};
 use crate::serve::request::Request;
+use crate::serve::served::Served;
 use crate::upstream::budget::RetryBudget;
 use crate::upstream::pool::{Endpoints, PoolLimits};
 
@@ -45,7 +48,9 @@ pub struct Worker {
     /// The static settings.
     pub config: Arc<Config>,
     /// This core's counters.
-    pub counters: Writer<WorkerCounters>,
+    pub counters: Rc<Writer<WorkerCounters>>,
+    /// Where Facts are looked up.
+    pub facts: Facts,
     /// Spare buffers.
     pub buffers: Rc<BufferPool>,
     /// Spare parsing tables.
@@ -58,6 +63,8 @@ pub struct Worker {
     pub head_limits: HeadLimits,
     /// How often requests may be sent again.
     pub retries: Cell<RetryBudget>,
+    #[expect(clippy::vec_box, reason = "they are moved between requests as one pointer")]
+    served: RefCell<Vec<Box<Served>>>,
     plan: WorkerPlan,
     hangups: Hangups,
     links: RefCell<Links>,
@@ -74,8 +81,13 @@ impl Worker {
     fn new(seat: &Seat, reader: ActivationReader) -> anyhow::Result<Rc<Self>> {
         let config = Arc::clone(&seat.config);
         let seed = seed();
+        let counters = seat.counters.worker(seat.plan.worker).context("counters are taken once")?;
+        let counters = Rc::new(counters);
+        let facts = Facts::start(&config.facts, seat.supply.as_ref(), &counters, seed);
         Ok(Rc::new(Self {
-            counters: seat.counters.worker(seat.plan.worker).context("counters are taken once")?,
+            counters,
+            facts,
+            served: RefCell::default(),
             plan: seat.plan,
             buffers: BufferPool::of_this_core()?,
             scratches: ScratchPool::default(),
@@ -161,6 +173,20 @@ impl Worker {
         self.counters.overhead.record(served.overhead);
     }
 
+    /// A spare table for the Facts of one request.
+    pub fn take_served(&self) -> Box<Served> {
+        self.served.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes a table back, unless there are plenty.
+    pub fn put_back_served(&self, mut served: Box<Served>) {
+        let mut spare = self.served.borrow_mut();
+        if spare.len() < FACTS_SERVED_POOLED_MAX && !served.has_grown() {
+            served.clear();
+            spare.push(served);
+        }
+    }
+
     /// The time of the last tick: exact to [`WORKER_TICK`], and free.
     pub fn tick(&self) -> Instant {
         self.tick.get()
@@ -205,6 +231,7 @@ struct Seat {
     activation: Arc<Activation>,
     counters: Arc<Counters>,
     stop: Arc<Stop>,
+    supply: Option<Arc<Supply>>,
 }
 
 /// What the main thread tells the workers; they look at it every tick.
@@ -227,7 +254,7 @@ pub struct Workers {
 /// Starts one pinned thread per network core, each listening when this returns.
 ///
 /// # Errors
-/// An address that cannot be bound, or no io_uring.
+/// An address that cannot be bound, a source of Facts that cannot be read, or no io_uring.
 pub fn start(
     plan: &CorePlan,
     config: &Arc<Config>,
@@ -239,6 +266,7 @@ pub fn start(
     let mut workers =
         Workers { threads: Vec::new(), stop, ring_mode: RingMode::Deferred, addresses: Vec::new() };
     let listening = listener::prepare(&config.listen)?;
+    let supply = Supply::open(&config.facts)?;
     for worker in &plan.workers {
         let seat = Seat {
             plan: *worker,
@@ -247,6 +275,7 @@ pub fn start(
             activation: Arc::clone(activation),
             counters: Arc::clone(counters),
             stop: Arc::clone(&workers.stop),
+            supply: supply.clone(),
         };
         let report = report.clone();
         let thread = std::thread::Builder::new().name(format!("worker-{}", worker.worker.0));

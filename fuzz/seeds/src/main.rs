@@ -23,6 +23,7 @@ fn main() -> Result<()> {
     responses(&corpus)?;
     bodies(&corpus)?;
     frames(&corpus)?;
+    replies(&corpus)?;
     snapshots(&corpus)
 }
 
@@ -40,6 +41,21 @@ impl Corpus<'_> {
         }
         Ok(())
     }
+}
+
+/// RD-03
+fn replies(corpus: &Corpus<'_>) -> Result<()> {
+    for (name, bytes) in [
+        ("values", "$5\r\nhello\r\n$0\r\n\r\n$-1\r\n_\r\n+PONG\r\n:5\r\n"),
+        ("errors", "-WRONGTYPE x\r\n-LOADING x\r\n-MOVED 1 h:1\r\n-NOAUTH x\r\n"),
+        ("oversized", "$11\r\nhello world\r\n$1\r\nx\r\n"),
+        ("array", "*0\r\n"),
+        ("huge", "$67108864\r\n"),
+        ("http", "HTTP/1.1 400 Bad Request\r\n"),
+    ] {
+        corpus.add("cache_replies", name, bytes.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn requests(corpus: &Corpus<'_>) -> Result<()> {

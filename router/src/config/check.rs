@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use switchboard_shared::address::Address;
 use switchboard_shared::limits::{NAME_BYTES_MAX, TRUSTED_KEYS_MAX};
 use switchboard_shared::snapshot::syntax::is_label;
 
 use super::units::format_size;
-use super::{Config, Listen};
+use super::{Config, FactsSource, Listen};
 use crate::limits::{
-    BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_BYTES_MIN,
-    LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SOCKET_PATH_BYTES_MAX,
+    BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, FACT_BUDGET_MAX, HEAD_BYTES_MAX,
+    HEAD_BYTES_MIN, LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SOCKET_PATH_BYTES_MAX,
 };
 
 /// One setting that cannot be taken.
@@ -36,7 +37,8 @@ pub(super) fn check(config: &Config) -> Result<(), Refusal> {
     check_addresses(config)?;
     check_cores(config)?;
     check_limits(config)?;
-    check_pools(config)
+    check_pools(config)?;
+    check_facts(config)
 }
 
 fn refuse(
@@ -148,6 +150,32 @@ fn check_pools(config: &Config) -> Result<(), Refusal> {
     if upstream.idle > upstream.age {
         let found = super::units::format_duration(upstream.idle);
         return refuse("upstream.idle", found, "at most upstream.age");
+    }
+    Ok(())
+}
+
+fn check_facts(config: &Config) -> Result<(), Refusal> {
+    let facts = &config.facts;
+    if let Err(error) = Address::parse(&facts.address) {
+        let expected = format!("HOST:PORT, [IPV6]:PORT or unix:/path ({error})");
+        return refuse("facts.address", format_args!("{:?}", facts.address), expected);
+    }
+    if facts.source == FactsSource::File && facts.file.as_os_str().is_empty() {
+        return refuse("facts.file", "\"\"", "a file, as facts.source = \"file\"");
+    }
+    if facts.budget > FACT_BUDGET_MAX {
+        let found = super::units::format_duration(facts.budget);
+        let expected = format!("at most {}", super::units::format_duration(FACT_BUDGET_MAX));
+        return refuse("facts.budget", found, expected);
+    }
+    let has_password =
+        !facts.password_file.as_os_str().is_empty() || !facts.password_env.is_empty();
+    if !facts.username.is_empty() && !has_password {
+        let expected = "none without facts.password_file or facts.password_env";
+        return refuse("facts.username", format_args!("{:?}", facts.username), expected);
+    }
+    if facts.late_in_a_row_max == 0 {
+        return refuse("facts.late_in_a_row_max", 0, "at least 1");
     }
     Ok(())
 }

@@ -141,9 +141,51 @@ pub const KEYS: &[Key] = &[
     ),
     key("upstream.age", "duration", "A connection older than this is closed after its request."),
     key(
+        "facts.source",
+        "\"off\", \"redis\" or \"file\"",
+        "Where Facts are looked up. Off: an Arm that needs some answers with its Objective's default Arm, `facts_unavailable`.",
+    ),
+    key(
+        "facts.address",
+        "address",
+        "Of the Redis server: `HOST:PORT`, `[IPV6]:PORT` or `unix:/path`; a host name is resolved again every 5s. Each worker has one connection, without TLS.",
+    ),
+    key("facts.username", "name", "The user of the server's access list; empty: the default user."),
+    key(
+        "facts.password_file",
+        "path",
+        "Holds the password; empty: `facts.password_env` says. It is never logged or shown.",
+    ),
+    key(
+        "facts.password_env",
+        "name",
+        "The environment variable that holds the password; empty: there is none.",
+    ),
+    key("facts.database", "number", "The database that is selected."),
+    key(
+        "facts.file",
+        "path",
+        "For `source = \"file\"`: JSON lines such as `{\"key\": \"user:u1:country\", \"value\": \"DE\"}`, with a `\"field\"` for a hash's. Read again within a second of a change.",
+    ),
+    key(
+        "facts.budget",
+        "duration",
+        "How long a request waits for its Facts at most, those of Rules and those of its Arm together; at most 1s. Late: the default Arm.",
+    ),
+    key(
+        "facts.budget_from",
+        "\"asking\" or \"head\"",
+        "When the budget begins: when the Facts are asked for, or when the request's head was complete. Asking, because a client that sends its body slowly shall not lose its Facts for that.",
+    ),
+    key(
+        "facts.late_in_a_row_max",
+        "lookups",
+        "So many late lookups in a row on one worker, and nobody waits any more until the server answers within the budget again.",
+    ),
+    key(
         "response_headers.decision",
         "true or false",
-        "Adds `x-switchboard-objective`, `-experiment`, `-arm`, `-model`, `-snapshot` and `-reason` to responses.",
+        "Adds `x-switchboard-objective`, `-experiment`, `-arm`, `-model`, `-snapshot`, `-reason` and, where the Arm needs Facts, `-facts` to responses.",
     ),
     key(
         "drain.wait",

@@ -42,6 +42,13 @@ impl Histogram {
         self.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
     }
 
+    /// How many durations lie in buckets that end at or below `bound`.
+    pub fn count_up_to(&self, bound: Duration) -> u64 {
+        let bound = bound.as_micros();
+        let below = Self::bounds_micros().take_while(|end| u128::from(*end) <= bound).count();
+        self.buckets.iter().take(below).map(|bucket| bucket.load(Relaxed)).sum()
+    }
+
     /// Upper bounds of all buckets but the last, in microseconds.
     pub(super) fn bounds_micros() -> impl Iterator<Item = u64> {
         let first = 1 << FIRST_BITS;

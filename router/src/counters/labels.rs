@@ -144,6 +144,8 @@ label_reasons! {
         "json_too_deep",
         "json_duplicate_member",
         "body_encoded",
+        "facts_member_taken",
+        "facts_no_object",
         "attribute_type",
         "attribute_not_finite",
         "attribute_too_long",

@@ -54,6 +54,22 @@ counter_block! {
         bytes_sent: Counter = "switchboard_client_sent_bytes_total",
         /// What the router adds: a request's whole time less its endpoint's.
         overhead: Histogram = "switchboard_overhead_seconds",
+        /// Requests that left their Arm for the default one, by reason.
+        fallouts: By<Reason, { Reason::ALL.len() }> = "switchboard_fallouts_total",
+        /// Waits for Facts that were looked up.
+        facts_wait: Histogram = "switchboard_facts_wait_seconds",
+        /// Whether the connection to the cache can be asked.
+        facts_connected: Gauge = "switchboard_facts_connected",
+        /// Connections to the cache that were greeted.
+        facts_connects: Counter = "switchboard_facts_connects_total",
+        /// Attempts to connect to the cache that failed.
+        facts_connect_failures: Counter = "switchboard_facts_connect_failures_total",
+        /// Connections to the cache that were given up because answers came late or not at all.
+        facts_breaker_opened: Counter = "switchboard_facts_breaker_opened_total",
+        /// Connections to the cache that were given up because it did not speak its protocol.
+        facts_protocol_errors: Counter = "switchboard_facts_protocol_errors_total",
+        /// Replies of the cache that came when nobody waited for them any more.
+        facts_replies_unheard: Counter = "switchboard_facts_replies_unheard_total",
         /// From a request's last byte to an endpoint until its response's first byte.
         upstream: Histogram = "switchboard_upstream_first_byte_seconds",
     }

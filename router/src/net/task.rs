@@ -1,10 +1,11 @@
 //! Tasks of one core: spawning, and running two at once inside one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use async_task::Runnable;
 
@@ -42,6 +43,55 @@ pub(super) fn run_ready(polls_max: usize) -> bool {
 pub(super) fn clear() {
     let ready = READY.with(|ready| std::mem::take(&mut *ready.borrow_mut()));
     drop(ready);
+}
+
+/// Wakes one task of the same core. A ring while nobody waits is kept for the next wait.
+#[derive(Default)]
+pub struct Doorbell {
+    has_rung: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Doorbell {
+    /// Wakes who waits, or who waits next.
+    pub fn ring(&self) {
+        self.has_rung.set(true);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Waits for a ring. The wait may be dropped.
+    pub async fn wait(&self) {
+        poll_fn(|context| {
+            if self.has_rung.take() {
+                return Poll::Ready(());
+            }
+            *self.waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Runs `future` to its end; calls `alarm` once if that takes longer than `span`. The alarm is what makes it end.
+pub async fn with_alarm<F: Future>(span: Duration, alarm: impl FnOnce(), future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut timer = pin!(super::clock::sleep(span));
+    let mut alarm = Some(alarm);
+    poll_fn(|context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(output);
+        }
+        if alarm.is_some()
+            && timer.as_mut().poll(context).is_ready()
+            && let Some(alarm) = alarm.take()
+        {
+            alarm();
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Runs both to their end, inside the caller's task.

@@ -32,6 +32,17 @@ impl Body {
             Self::Streams => None,
         }
     }
+
+    /// RFC 8259 §8.1 lets us ignore a byte order mark; in front of spliced JSON it would be an error.
+    pub fn skip_byte_order_mark(&mut self, input: &Buffer) {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let has_mark = self.whole(input).is_some_and(|bytes| bytes.starts_with(MARK));
+        match self {
+            Self::Held(place) if has_mark => place.start += MARK.len(),
+            Self::Read(buffer) if has_mark => buffer.consume(MARK.len()),
+            Self::Held(_) | Self::Read(_) | Self::Streams => {}
+        }
+    }
 }
 
 /// Takes a body that has arrived whole and without chunked framing; else it is left where it is.

@@ -8,6 +8,7 @@ use switchboard_shared::{limits::NAME_BYTES_MAX, snapshot::syntax};
 
 use super::context::Unreadable;
 use super::json::JsonError;
+use super::splice::SpliceError;
 use crate::http1::{BodyError, HeadError, UpstreamError};
 use crate::worker::link::Clock;
 
@@ -54,6 +55,9 @@ pub enum Fault {
     /// An attribute or the JSON around it.
     #[error("{0}")]
     Context(#[from] Unreadable),
+    /// The body cannot take the Facts.
+    #[error("{0}")]
+    Splice(#[from] SpliceError),
     /// The client closed its connection: nobody is told.
     #[error("the client left")]
     ClientLeft,
@@ -114,7 +118,7 @@ impl Fault {
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
-            Self::ObjectiveMissing | Self::Context(_) => 400,
+            Self::ObjectiveMissing | Self::Context(_) | Self::Splice(_) => 400,
             Self::ObjectiveUnknown(_) => 404,
             Self::HeadSlow | Self::ClientSlow(_) => 408,
             Self::BodyEncoded => 415,
@@ -140,6 +144,7 @@ impl Fault {
             Self::BodyEncoded => "body_encoded",
             Self::ClientSlow(_) => "body_timeout",
             Self::Context(error) => error.reason(),
+            Self::Splice(error) => error.reason(),
             Self::ClientLeft => "client_closed",
             Self::Refused => "connect_refused",
             Self::ConnectSlow => "connect_timeout",
@@ -170,6 +175,7 @@ impl Fault {
             | Self::BodyEncoded
             | Self::ClientSlow(_)
             | Self::Context(_)
+            | Self::Splice(_)
             | Self::ClientLeft => Whose::Client,
             Self::Refused
             | Self::ConnectSlow

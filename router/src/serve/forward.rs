@@ -10,6 +10,7 @@ use switchboard_shared::decide::Reason;
 use super::answer::{self, Answering};
 use super::body::Body;
 use super::edit::{self, Outbound};
+use super::facts;
 use super::fault::Fault;
 use super::pump;
 use super::relay::{self, BeforeHead, Towards};
@@ -52,7 +53,10 @@ pub async fn forward(
         && may_ask_again(request, refusal)
         && request.fall_out(worker, Reason::ArmDown)
     {
-        outcome = ask(worker, client, scratch, request).await;
+        outcome = match facts::stand_in(worker, client, scratch, request) {
+            Ok(()) => ask(worker, client, scratch, request).await,
+            Err(fault) => Err(Refusal { fault, may_have_begun: false }),
+        };
     }
     match outcome {
         Ok(next) => next,

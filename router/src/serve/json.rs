@@ -3,6 +3,8 @@
 //! simd-json writes into its input, so it gets a scratch copy; positions in the copy are positions in the
 //! body. No value tree is built, and nothing is allocated once the scratch has grown to the usual size.
 
+pub mod place;
+
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
@@ -248,7 +250,9 @@ fn number_beyond_a_double(body: &[u8], offset: usize) -> Option<Range<usize>> {
     (place.len() > 2 && is_number(number)).then_some(place)
 }
 
-fn is_number(text: &[u8]) -> bool {
+/// Whether the text is a number as JSON writes it (RFC 8259 §6).
+#[must_use]
+pub fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let rest = text.strip_prefix(b"-").unwrap_or(text);
     let whole = digits(rest);

@@ -11,6 +11,7 @@ use switchboard_shared::definition::ArchivedTimeouts;
 use switchboard_shared::snapshot::{ArchivedArm, ArchivedObjective, ArmIndex, ObjectiveIndex};
 
 use super::body::Body;
+use super::served::Served;
 use crate::http1::{FieldValue, Fields, Method, RequestFraming};
 use crate::worker::Worker;
 use crate::worker::view::View;
@@ -29,6 +30,10 @@ pub struct Request {
     pub body: Body,
     /// Where the body names the Objective: the literal that is replaced by the model's name.
     pub model_literal: Option<std::ops::Range<usize>>,
+    /// The Facts that the model server gets, and what they change in the request.
+    pub facts: Option<Box<Served>>,
+    /// How asking for Facts went, for the client's information; `None`: the Arm needs none.
+    pub facts_note: Option<&'static str>,
     /// How much of the path's front named the Objective.
     pub path_prefix_bytes: usize,
     /// The bytes of its head.
@@ -44,12 +49,12 @@ pub struct Request {
     /// When its head was complete.
     pub started: Instant,
     /// How it went, as far as it is known.
-    pub served: Cell<Served>,
+    pub served: Cell<Outcome>,
 }
 
 /// How a request went.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Served {
+pub struct Outcome {
     /// Of the endpoint's answer; 0: none came.
     pub status: u16,
     /// From sending the request to the answer's head.
@@ -110,7 +115,7 @@ impl Request {
     pub fn answer_began(&self, status: u16, sent: Instant, now: Instant) {
         let overhead = sent.saturating_duration_since(self.started);
         let upstream = now.saturating_duration_since(sent);
-        self.served.set(Served { status, upstream, overhead });
+        self.served.set(Outcome { status, upstream, overhead });
     }
 
     /// The rest of the answer was passed on without waiting for the endpoint.
@@ -142,6 +147,7 @@ impl Request {
         if self.decision.arm == objective.default_arm() {
             return false;
         }
+        worker.counters.fallouts.add(reason, 1);
         self.decision = self.decision.fall_out(objective, reason);
         self.clocks = RequestClocks::of(worker, objective, objective.arm(self.decision.arm));
         true
@@ -159,6 +165,11 @@ impl Request {
             if let Ok(reason) = FieldValue::new(self.decision.reason.label().as_bytes()) {
                 fields.push("x-switchboard-reason", reason);
             }
+            if let Some(note) = self.facts_note
+                && let Ok(note) = FieldValue::new(note.as_bytes())
+            {
+                fields.push("x-switchboard-facts", note);
+            }
         }
         self.push_id(fields);
     }
@@ -166,6 +177,9 @@ impl Request {
     /// Writes the lines that the model server gets.
     pub fn write_forward_fields(&self, fields: &mut Fields) {
         fields.clear();
+        if let Some(facts) = &self.facts {
+            fields.push_lines(facts.lines());
+        }
         self.push_id(fields);
     }
 

@@ -5,6 +5,8 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(dead_code, reason = "shared with the tests of serving, which use all of it")]
 
+#[path = "../serving/cache.rs"]
+mod cache;
 #[path = "../serving/client.rs"]
 mod client;
 #[path = "../serving/router.rs"]
@@ -16,14 +18,20 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cache::{Cache, bulk, redis};
 use client::{Client, post};
-use router::{Router, definition};
+use router::{Router, definition, with_facts};
+use switchboard_shared::definition::FactsInto;
 use upstream::Upstream;
 
 /// Counts what threads named `worker-…` allocate.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// What one test's worker allocates at its start is not the other's.
+#[expect(clippy::disallowed_types, reason = "tests run on ordinary threads")]
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 thread_local! {
     static IS_WORKER: Cell<Option<bool>> = const { Cell::new(None) };
@@ -70,6 +78,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_request_in_steady_state_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let upstream = Upstream::echoing("");
     let router = Router::start(&definition(&[upstream.address], &[upstream.address]));
     let mut client = Client::connect(router.address);
@@ -89,5 +98,31 @@ fn a_request_in_steady_state_allocates_nothing() {
         let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
         eprintln!("{count} allocations in 500 requests {name}");
         assert_eq!(count, 0, "{name}");
+    }
+}
+
+/// A lookup of two Facts, one of them a hash's, spliced into the body or written as headers.
+#[test]
+fn a_request_with_facts_in_steady_state_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let upstream = Upstream::echoing("");
+    let cache = Cache::answering(|key| bulk(if key.starts_with("country") { "DE" } else { "7" }));
+    for into in [FactsInto::default(), FactsInto::Headers] {
+        let definition = with_facts(upstream.address, upstream.address, into.clone());
+        let router = Router::with(&definition, redis(&cache));
+        router.wait_for(1, |worker| worker.facts_connected.get());
+        let mut client = Client::connect(router.address);
+        let request = post("FEED", "x-user-id: u1\r\n", "{\"k\":10}");
+        let mut ask = |rounds: u64| {
+            for _ in 0..rounds {
+                client.send(&request);
+                assert_eq!(client.answer().header("x-switchboard-facts"), Some("hit"));
+            }
+        };
+        ask(50);
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        ask(500);
+        let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        assert_eq!(count, 0, "{into:?}");
     }
 }

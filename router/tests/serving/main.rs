@@ -7,12 +7,15 @@
 )]
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cache;
 mod client;
 mod router;
 mod upstream;
 
 mod bodies;
+mod facts;
 mod failing_over;
 mod framing;
 mod leaving;
 mod objectives;
+mod redis;

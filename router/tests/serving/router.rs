@@ -12,8 +12,8 @@ use switchboard_router::cores::CorePlan;
 use switchboard_router::counters::{Counters, WorkerCounters};
 use switchboard_router::worker;
 use switchboard_shared::definition::{
-    Arm, Attribute, Balance, Check, Comparison, Definition, Endpoint, ModelVersion, Objective,
-    Outcome, Predicate, Rule, Shard, Source, Timeouts, Value, ValueKind,
+    Arm, Attribute, Balance, Check, Comparison, Definition, Endpoint, Fact, FactKind, FactsInto,
+    ModelVersion, Objective, Outcome, Predicate, Rule, Shard, Source, Timeouts, Value, ValueKind,
 };
 use switchboard_shared::snapshot::{
     Expectations, SecretKey, Snapshot, SnapshotVersion, TrustedKeys, build,
@@ -109,16 +109,42 @@ pub(crate) fn definition(stable: &[SocketAddr], heavy: &[SocketAddr]) -> Definit
     }
 }
 
+/// `FEED` answers everyone by `heavy`, which needs `country` (text) and `depth` (number, default 0).
+pub(crate) fn with_facts(stable: SocketAddr, heavy: SocketAddr, into: FactsInto) -> Definition {
+    let fact = |name: &str, kind, default| Fact {
+        name: name.into(),
+        kind,
+        key: format!("{name}:{{unit}}"),
+        hash_field: (name == "depth").then(|| "d".into()),
+        default,
+    };
+    let mut definition = definition(&[stable], &[heavy]);
+    definition.facts = vec![
+        fact("country", FactKind::Text, None),
+        fact("depth", FactKind::Number, Some(Value::Number(0.0))),
+    ];
+    for objective in &mut definition.objectives {
+        objective.unit = (objective.token != "COUNTRY").then(|| "user".into());
+    }
+    let feed = &mut definition.objectives[0];
+    feed.rules[0].when = None;
+    feed.arms[1].facts = vec!["country".into(), "depth".into()];
+    feed.arms[1].facts_into = into;
+    definition
+}
+
 fn objective(token: &str, attribute: Attribute, when: Predicate) -> Objective {
     let arm = |name: &str, version: &str| Arm {
         name: name.into(),
         model: format!("ranker@{version}"),
         facts: Vec::new(),
+        facts_into: FactsInto::default(),
         timeouts: Timeouts::default(),
     };
     Objective {
         token: token.into(),
         context: vec![attribute],
+        unit: None,
         default_arm: "stable".into(),
         arms: vec![arm("stable", "1"), arm("heavy", "2")],
         rules: vec![Rule {
