@@ -136,7 +136,7 @@ fn a_mistake_about_facts_is_told_with_its_place() {
         (
             "fact.spend > 5",
             "fact.spent > 5",
-            "rules.yaml:8:26: found the Fact `spent`, expected one of the Facts: recent_items, spend, user_country",
+            "rules.yaml:9:26: found the Fact `spent`, expected one of the Facts: recent_items, spend, user_country",
         ),
         ("fact.spend > 5", "exists(fact.recent_items)", "is no Fact of that name and type"),
     ] {

@@ -209,6 +209,8 @@ fn no_request_of_twenty_thousand_carries_anothers_fact() {
         Router::with(&with_facts(stable.address, heavy.address, FactsInto::default()), |config| {
             settings(config);
             config.facts.budget = budget;
+            // Many in a row are late here, and the next is asked for all the same.
+            config.facts.late_in_a_row_max = 10_000;
         });
     router.wait_for(1, |worker| worker.facts_connected.get());
     let (hits, fallouts) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
@@ -246,7 +248,7 @@ fn no_request_of_twenty_thousand_carries_anothers_fact() {
         thread.join().unwrap();
     }
     let (hits, fallouts) = (hits.load(Ordering::Relaxed), fallouts.load(Ordering::Relaxed));
-    assert!(hits > 100 && fallouts > 100, "both happen: {hits} and {fallouts}");
+    assert!(hits > 1000 && fallouts > 1000, "both happen: {hits} and {fallouts}");
     let waits = router.counted(|worker| worker.facts_wait.count());
     let bound = budget + Duration::from_millis(1);
     let within = router.counted(|worker| worker.facts_wait.count_up_to(bound));
