@@ -34,7 +34,7 @@ pub use self::{
     object::{
         Allocation, Arm, Attribute, Endpoint, Experiment, Fact, FactKind, FactsInto, FactsObject,
         Kind, Layer, LayerShare, LayerSlots, Model, Object, Objective, Outcome, RedisKey, Rule,
-        Scalar, Shard, Timeouts, ValueKind,
+        SampleBy, Scalar, ShadowTarget, Shard, Timeouts, ValueKind,
     },
     set::{RuleSet, Unmentioned},
     slots::{SlotSet, SlotSetError},

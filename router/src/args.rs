@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::{Config, Listen, Workers};
 
@@ -30,6 +30,36 @@ pub struct Args {
     /// Print an annotated router.toml with every key at its default, and exit.
     #[arg(long)]
     pub print_example_config: bool,
+
+    /// Something else than serving.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Something else than serving.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Look at the records that wait on disk. Only reads, so a router may be running.
+    Spool {
+        /// What to do.
+        #[command(subcommand)]
+        look: SpoolLook,
+    },
+}
+
+/// How to look at a spool.
+#[derive(Clone, Debug, Subcommand)]
+pub enum SpoolLook {
+    /// Print every complete record as one line of JSON, oldest first; see docs/shadow.md.
+    Dump {
+        /// Folder of the spool [default: `spool` in the state folder].
+        folder: Option<PathBuf>,
+    },
+    /// Compare every record's checksum and count.
+    Verify {
+        /// Folder of the spool [default: `spool` in the state folder].
+        folder: Option<PathBuf>,
+    },
 }
 
 /// How `--print-core-map` prints.

@@ -14,6 +14,7 @@ mod facts;
 mod listen;
 mod read;
 pub mod reference;
+mod shadow;
 pub mod units;
 mod workers;
 
@@ -21,6 +22,7 @@ pub use check::Refusal;
 pub use facts::{BudgetFrom, Facts, FactsSource};
 pub use listen::{Listen, ListenError};
 pub use read::{ConfigError, Place};
+pub use shadow::{Compression, ExposureMode, KafkaSettings, ShadowSettings};
 
 use crate::args::Overrides;
 
@@ -55,6 +57,10 @@ pub struct Config {
     pub facts: Facts,
     /// What the router adds to responses.
     pub response_headers: ResponseHeaders,
+    /// Copies of requests, and Exposures.
+    pub shadow: ShadowSettings,
+    /// Where they go.
+    pub kafka: KafkaSettings,
     /// How the router stops.
     pub drain: Drain,
 }
@@ -222,6 +228,8 @@ impl Default for Config {
             upstream: Upstream::default(),
             facts: Facts::default(),
             response_headers: ResponseHeaders::default(),
+            shadow: ShadowSettings::default(),
+            kafka: KafkaSettings::default(),
             drain: Drain::default(),
         }
     }

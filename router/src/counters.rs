@@ -21,8 +21,10 @@ mod worker;
 pub use block::Kind;
 pub use cell::{By, Counter, Gauge};
 pub use histogram::Histogram;
-pub use housekeeping::FeedCounters;
-pub use labels::{BadRequest, Labels, ResponseClass, SnapshotRefusal, UpstreamFailure};
+pub use housekeeping::{FeedCounters, ShadowCounters};
+pub use labels::{
+    BadRequest, Labels, NotCopied, ResponseClass, ShadowLoss, SnapshotRefusal, UpstreamFailure,
+};
 pub use text::{METRICS_CONTENT_TYPE, MetricsText, Seconds};
 pub use worker::WorkerCounters;
 
@@ -34,6 +36,7 @@ use block::{Block, Family};
 pub struct Counters {
     workers: Box<[Slotted<WorkerCounters>]>,
     feed: Slotted<FeedCounters>,
+    shadow: Slotted<ShadowCounters>,
 }
 
 /// A block, and whether its only writer was given away.
@@ -64,7 +67,7 @@ impl Counters {
     #[must_use]
     pub fn new(workers: usize) -> Arc<Self> {
         let workers = (0..workers).map(|_| Slotted::default()).collect();
-        Arc::new(Self { workers, feed: Slotted::default() })
+        Arc::new(Self { workers, feed: Slotted::default(), shadow: Slotted::default() })
     }
 
     /// The block of one worker; `None` if there is no such worker, or if it was taken before.
@@ -79,10 +82,17 @@ impl Counters {
         self.feed.take()
     }
 
+    /// The block of the shadow core; `None` if it was taken before.
+    #[must_use]
+    pub fn shadow(&self) -> Option<Writer<ShadowCounters>> {
+        self.shadow.take()
+    }
+
     /// Writes all of them, workers summed.
     pub fn write(&self, page: &mut MetricsText) {
         write_sum(self.workers.iter().map(|slot| &*slot.block), page);
         write_sum([&*self.feed.block], page);
+        write_sum([&*self.shadow.block], page);
     }
 
     /// All sums with their names, labels included: of histograms, the count and the sum of nanoseconds.
@@ -91,6 +101,7 @@ impl Counters {
         let mut totals = Vec::new();
         total(self.workers.iter().map(|slot| &*slot.block), &mut totals);
         total([&*self.feed.block], &mut totals);
+        total([&*self.shadow.block], &mut totals);
         totals
     }
 
@@ -99,6 +110,11 @@ impl Counters {
     pub fn refusals(&self) -> u64 {
         let refusals = &self.feed.block.refusals;
         (0..SnapshotRefusal::COUNT).map(|place| refusals.at(place)).sum()
+    }
+
+    /// One value of the shadow core, such as `|shadow| shadow.spool_records.get()`.
+    pub fn of_shadow(&self, value: impl Fn(&ShadowCounters) -> u64) -> u64 {
+        value(&self.shadow.block)
     }
 
     /// Sums one value over all workers, such as `|worker| worker.requests.get()`.

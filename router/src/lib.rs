@@ -18,6 +18,7 @@ pub mod limits;
 pub mod log;
 pub mod net;
 pub mod serve;
+pub mod shadow;
 pub mod state;
 pub mod status;
 pub mod stop;

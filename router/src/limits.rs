@@ -218,6 +218,63 @@ pub const FACTS_SERVED_POOLED_MAX: usize = 1024;
 /// Room of such a table that is kept; one that grew beyond it is freed.
 pub const FACTS_SERVED_BYTES_MAX: usize = 256 * 1024;
 
+// ---- Shadow records and Exposures ----------------------------------------------------------------
+
+/// Copies that wait in a worker's ring: what 200 000 records/s leave behind within a `SHADOW_TICK`. Their
+/// bytes are bounded by `shadow.buffer_bytes_max`.
+pub const SHADOW_RING_RECORDS: usize = 2048;
+/// How often the shadow core looks into the rings: a record is no hurry, and a wake-up is not free.
+pub const SHADOW_TICK: Duration = Duration::from_millis(10);
+/// Copies taken from one ring before the next one has its turn.
+pub const SHADOW_TURN_RECORDS: usize = 512;
+/// Entries of the shadow core's rings: one file is read or written at a time.
+pub const SHADOW_RING_ENTRIES: usize = 16;
+/// Memory that the shadow core registers for direct I/O; larger writes come from the allocator.
+pub const SHADOW_IO_BYTES: usize = 1024 * 1024;
+/// What an emptied copy keeps of each buffer.
+pub const COPY_KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Ceiling of `shadow.request_bytes_max` and of `shadow.response_bytes_max`.
+pub const SHADOW_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Room for an envelope beside the bodies: the longest target, Unit and headers, escaped.
+pub const ENVELOPE_BYTES_MAX: usize = 256 * 1024;
+/// Largest `shadow.buffer_bytes_max`.
+pub const SHADOW_BUFFER_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Caps of targets that are remembered: as many as a router has targets, and then some.
+pub const RATES_MAX: usize = 10_000;
+/// Exposures of one hour that are remembered, 16 bytes each.
+pub const EXPOSURES_REMEMBERED_MAX: usize = 1_000_000;
+/// Largest record in the spool.
+pub const SPOOL_RECORD_BYTES_MAX: usize = 6 * 1024 * 1024;
+/// A segment is not written behind this: it is also what one read for replay holds in memory.
+pub const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What waits in memory before it is written without waiting for the next tick.
+pub const SPOOL_WRITE_BYTES: usize = 512 * 1024;
+/// Between two syncs: what a loss of power may cost. A crash costs nothing that was written.
+pub const SPOOL_SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Least `shadow.spool_bytes_max`: two segments, so that dropping the oldest leaves the one that is written.
+pub const SPOOL_BYTES_MIN: u64 = 2 * SEGMENT_BYTES_MAX;
+/// Between two log lines about a spool that cannot be written.
+pub const SPOOL_COMPLAINT_EVERY: Duration = Duration::from_secs(60);
+/// Bytes of records that are sent from the spool before the brokers' answers are waited for.
+pub const REPLAY_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// First pause after the brokers did not answer.
+pub const KAFKA_AGAIN_FIRST: Duration = Duration::from_millis(500);
+/// Longest such pause: records flow again within so many seconds of the brokers' return.
+pub const KAFKA_AGAIN_MAX: Duration = Duration::from_secs(8);
+/// Events of librdkafka that are picked up at once; one holds all of a batch's records.
+pub const KAFKA_EVENTS_PER_TURN: usize = 16;
+/// Records that wait while the producer gives back what is outstanding; then the rings fill.
+pub const RETREAT_WAITING_MAX: usize = 4096;
+/// How long a stop waits for the brokers; what they have not taken then goes to the spool (cases.md KF-03).
+pub const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
+
+const _: () = assert!(
+    2 * SHADOW_BODY_BYTES_MAX + ENVELOPE_BYTES_MAX <= SPOOL_RECORD_BYTES_MAX,
+    "whatever the settings allow fits a record"
+);
+const _: () =
+    assert!(SPOOL_RECORD_BYTES_MAX as u64 <= SEGMENT_BYTES_MAX, "a record fits a segment");
+
 // ---- Admin listener ------------------------------------------------------------------------------
 
 /// Connections that the admin listener answers at once: a scraper or two, some probes, a few people. Each

@@ -9,12 +9,14 @@ use clap::Parser as _;
 use switchboard_router::activation::Activation;
 use switchboard_router::admin::{self, Sources};
 use switchboard_router::announce::announce;
-use switchboard_router::args::{Args, CoreMapFormat};
+use switchboard_router::args::{Args, Command, CoreMapFormat, SpoolLook};
 use switchboard_router::config::{Config, reference};
 use switchboard_router::cores::CorePlan;
 use switchboard_router::counters::Counters;
 use switchboard_router::feed::{self, Stage};
 use switchboard_router::net::signal::Signals;
+use switchboard_router::shadow::spool::dump;
+use switchboard_router::shadow::{self, Shadow};
 use switchboard_router::state::State;
 use switchboard_router::status::Status;
 use switchboard_router::{stop, trusted, worker};
@@ -31,6 +33,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
         return print(&reference::example());
     }
     let config = Config::load(args.config.as_deref(), &args.overrides)?;
+    if let Some(Command::Spool { look }) = &args.command {
+        return look_at_spool(look, &config);
+    }
     let cores = CorePlan::for_host(&config.cores)?;
     match args.print_core_map {
         Some(CoreMapFormat::Text) => return print(&cores.to_text()),
@@ -42,6 +47,24 @@ fn run(args: &Args) -> anyhow::Result<()> {
         return print("ok\n");
     }
     serve(config, &cores, trusted)
+}
+
+fn look_at_spool(look: &SpoolLook, config: &Config) -> anyhow::Result<()> {
+    let own = shadow::spool_folder(config);
+    match look {
+        SpoolLook::Dump { folder } => {
+            let mut to = std::io::BufWriter::new(std::io::stdout().lock());
+            dump::dump(folder.as_ref().unwrap_or(&own), &mut to)?;
+            to.flush().context("cannot write to standard output")
+        }
+        SpoolLook::Verify { folder } => {
+            let found = dump::verify(folder.as_ref().unwrap_or(&own))?;
+            print(&format!(
+                "{} records in {} segments, {} torn bytes\n",
+                found.records, found.segments, found.torn_bytes
+            ))
+        }
+    }
 }
 
 fn serve(config: Config, cores: &CorePlan, trusted: TrustedKeys) -> anyhow::Result<()> {
@@ -58,7 +81,8 @@ fn serve(config: Config, cores: &CorePlan, trusted: TrustedKeys) -> anyhow::Resu
         Stage::new(trusted, group, state, publisher, feed_counters, Arc::clone(&status));
     stage.start(); // first: no worker ever listens without what is on disk
 
-    let workers = worker::start(cores, &config, &activation, &counters)?;
+    let mut shadow = Shadow::start(&config, cores.housekeeping, cores.workers.len(), &counters);
+    let workers = worker::start(cores, &config, &activation, &counters, &mut shadow)?;
     let sources = Sources {
         status: Arc::clone(&status),
         counters: Arc::clone(&counters),
@@ -74,6 +98,7 @@ fn serve(config: Config, cores: &CorePlan, trusted: TrustedKeys) -> anyhow::Resu
     stop::pause(config.drain.wait);
     feed.stop(); // no Activation meets a worker that drains
     workers.drain(config.drain.max);
+    shadow.flush(); // what the workers handed over gets written
     admin.stop();
     Ok(())
 }

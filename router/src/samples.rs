@@ -104,5 +104,6 @@ fn objective(token: &str) -> Objective {
         idempotent: false,
         timeouts: Timeouts::default(),
         body_bytes_max: None,
+        shadow: Vec::new(),
     }
 }

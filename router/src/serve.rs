@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod body;
 pub mod context;
+pub mod copy;
 pub mod edit;
 pub mod facts;
 pub mod fault;
@@ -25,6 +26,7 @@ use switchboard_shared::snapshot::{ArchivedFact, ObjectiveIndex};
 
 use self::answer::Answering;
 use self::body::Body;
+use self::copy::RequestCopy;
 use self::fault::{Fault, UnknownToken};
 use self::json::{Document, Found};
 use self::objective::{MODEL_PREFIX, Named};
@@ -32,6 +34,7 @@ use self::request::{Request, RequestClocks, RequestId};
 use crate::facts::Asked;
 use crate::http1::{HeadError, HeaderKind, Next, RequestFraming, RequestView};
 use crate::net::clock;
+use crate::shadow::copied::Copied;
 use crate::worker::Worker;
 use crate::worker::connection::Client;
 use crate::worker::scratch::Scratch;
@@ -66,6 +69,7 @@ async fn serve_counted(worker: &Rc<Worker>, client: &mut Client, scratch: &mut S
                 client.link.watch_total(worker.tick(), total);
             }
             let next = forward::forward(worker, client, scratch, &mut request).await;
+            copy::finish(worker, &request, &client.input);
             if !client.link.has_left() {
                 worker.record(&request);
             }
@@ -251,9 +255,9 @@ fn decide(
             Ok::<_, Fault>((objective, evaluated, model_literal))
         })??,
     };
-    let (decision, asked) = match evaluated {
+    let (decision, asked, copied) = match evaluated {
         Evaluated::AsksFirst(asked) => return Ok(Step::AsksFirst(asked)),
-        Evaluated::Decided(decision, asked) => (decision, asked),
+        Evaluated::Decided(decision, asked, copied) => (decision, asked, copied),
     };
     let archived =
         view.objective(objective).ok_or(Fault::ObjectiveUnknown(UnknownToken::default()))?;
@@ -278,15 +282,17 @@ fn decide(
         },
         started: draft.started,
         served: Cell::default(),
+        copy: RequestCopy::new(copied),
         view: Rc::clone(view),
     };
+    copy::head_is_read(&request, &head);
     Ok(Step::Decided(request, asked))
 }
 
 /// What one evaluation of an Objective came to.
 enum Evaluated {
     AsksFirst(Asked),
-    Decided(Decision, Option<Asked>),
+    Decided(Decision, Option<Asked>, Option<Box<Copied>>),
 }
 
 /// What evaluating needs beside the request.
@@ -328,7 +334,10 @@ impl Evaluation<'_> {
         let arm = objective.arm(decision.arm);
         let asked = (!arm.facts.is_empty())
             .then(|| self.ask(payload.facts(arm).map(|(_, fact)| fact), unit.as_ref()));
-        Ok(Evaluated::Decided(decision, asked))
+        let random = || self.worker.random();
+        let (copies, counters) = (&self.worker.copies, &self.worker.counters);
+        let copied = copies.begin(counters, objective, &context, &decision, random);
+        Ok(Evaluated::Decided(decision, asked, copied))
     }
 
     /// One budget for all that a request asks for.

@@ -40,6 +40,8 @@ use crate::net::stream::{self, Shut, Stream};
 use crate::net::{affinity, clock, task};
 use crate::serve::request::Request;
 use crate::serve::served::Served;
+use crate::shadow::copies::{Copies, RingEnd};
+use crate::shadow::{self, Shadow};
 use crate::upstream::budget::RetryBudget;
 use crate::upstream::pool::{Endpoints, PoolLimits};
 
@@ -63,6 +65,8 @@ pub struct Worker {
     pub head_limits: HeadLimits,
     /// How often requests may be sent again.
     pub retries: Cell<RetryBudget>,
+    /// What the shadow core gets.
+    pub copies: Copies,
     #[expect(clippy::vec_box, reason = "they are moved between requests as one pointer")]
     served: RefCell<Vec<Box<Served>>>,
     plan: WorkerPlan,
@@ -78,7 +82,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    fn new(seat: &Seat, reader: ActivationReader) -> anyhow::Result<Rc<Self>> {
+    fn new(seat: &mut Seat, reader: ActivationReader) -> anyhow::Result<Rc<Self>> {
         let config = Arc::clone(&seat.config);
         let seed = seed();
         let counters = seat.counters.worker(seat.plan.worker).context("counters are taken once")?;
@@ -103,6 +107,7 @@ impl Worker {
             )
             .context("limits of a request's head")?,
             retries: Cell::default(),
+            copies: shadow::copies(seat.copies.take(), &config),
             hangups: Hangups::new().context("cannot watch for hang-ups")?,
             links: RefCell::default(),
             reader: RefCell::new(reader),
@@ -230,6 +235,7 @@ struct Seat {
     config: Arc<Config>,
     activation: Arc<Activation>,
     counters: Arc<Counters>,
+    copies: Option<RingEnd>,
     stop: Arc<Stop>,
     supply: Option<Arc<Supply>>,
 }
@@ -260,6 +266,7 @@ pub fn start(
     config: &Arc<Config>,
     activation: &Arc<Activation>,
     counters: &Arc<Counters>,
+    shadow: &mut Shadow,
 ) -> anyhow::Result<Workers> {
     let (report, reports) = mpsc::channel();
     let stop = Arc::<Stop>::default();
@@ -274,6 +281,7 @@ pub fn start(
             config: Arc::clone(config),
             activation: Arc::clone(activation),
             counters: Arc::clone(counters),
+            copies: shadow.end(worker.worker.get()),
             stop: Arc::clone(&workers.stop),
             supply: supply.clone(),
         };

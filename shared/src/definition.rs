@@ -4,10 +4,13 @@
 //! form. Objects refer to each other by name here and by checked index there. Slot ownership is
 //! already decided (see [`crate::allocation`]): a Definition never holds bare weights.
 
+mod shadow;
+
 use std::fmt;
 
 use rkyv::{Archive, Serialize};
 
+pub use self::shadow::{ArchivedMembers, ArchivedSampleBy, Members, SampleBy, ShadowTarget};
 use crate::slot::SlotRange;
 
 /// Everything that one Snapshot says.
@@ -53,6 +56,8 @@ pub struct Objective {
     pub timeouts: Timeouts,
     /// Largest request body in bytes; `None`: the router's own limit.
     pub body_bytes_max: Option<u64>,
+    /// Candidates that get a sample of its requests; at most `SHADOW_TARGETS_MAX`.
+    pub shadow: Vec<ShadowTarget>,
 }
 
 /// One typed attribute of the Context.

@@ -36,6 +36,11 @@ pub const FACT_BYTES_MAX: usize = 64 << 10;
 /// Names in the JSON Pointer to the object that holds an Arm's Facts.
 pub const FACTS_POINTER_DEPTH_MAX: usize = 8;
 
+/// Shadow targets of one Objective: a request's copy says in one byte for which of them it is.
+pub const SHADOW_TARGETS_MAX: usize = 8;
+/// Members that one shadow target keeps or drops.
+pub const SHADOW_MEMBERS_MAX: usize = 64;
+
 /// Nesting of a Predicate as written; the compiler recurses, the evaluator does not.
 pub const PREDICATE_DEPTH_MAX: usize = 32;
 /// Tests of one Predicate: bounds what one Rule costs a request.

@@ -122,6 +122,16 @@ impl SlotKey {
         Self(blake3::derive_key(Self::DOMAIN, salt.as_bytes()))
     }
 
+    /// Frozen: what Units are drawn for shadow traffic under. Another domain than [`Self::DOMAIN`], so
+    /// that no experiment's salt can correlate with it (cases.md EX-01).
+    pub const SAMPLE_DOMAIN: &'static str = "switchboard 2026-11 shadow sample v1";
+
+    /// Derives the key under which the Units of an Objective's shadow traffic are drawn, from its token:
+    /// a Unit whose Slot is below the sample is in it. Off the request path.
+    pub fn derive_sample(token: &str) -> Self {
+        Self(blake3::derive_key(Self::SAMPLE_DOMAIN, token.as_bytes()))
+    }
+
     /// A key that [`SlotKey::derive`] made before.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

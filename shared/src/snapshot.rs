@@ -16,8 +16,8 @@ pub use self::{
     archive::{
         ArchivedArm, ArchivedAttribute, ArchivedExperiment, ArchivedFact, ArchivedLayer,
         ArchivedModelVersion, ArchivedObjective, ArchivedOutcome, ArchivedPayload, ArchivedRule,
-        ArchivedShard, ArmIndex, AttributeIndex, ExperimentIndex, FactIndex, LayerIndex,
-        ModelIndex, ObjectiveIndex, RuleIndex, ShardIndex,
+        ArchivedShadowTarget, ArchivedShard, ArmIndex, AttributeIndex, ExperimentIndex, FactIndex,
+        LayerIndex, ModelIndex, ObjectiveIndex, RuleIndex, ShardIndex,
     },
     build::{BuildError, build, check, compile, sign},
     check::{CheckError, Fault, Object, Part, Place},

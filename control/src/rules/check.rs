@@ -7,7 +7,7 @@ use switchboard_shared::slot::Slot;
 use super::{
     documents::Documents,
     fault::{FaultKind, RuleFault},
-    object::{Experiment, Kind, Objective, Outcome, ValueKind},
+    object::{Experiment, Kind, Objective, Outcome, SampleBy, ShadowTarget, ValueKind},
     set::RuleSet,
     yaml::shown,
 };
@@ -73,7 +73,15 @@ impl Checker<'_> {
                 self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
             }
         }
-        self.unit(objective);
+        self.facts_unit(objective);
+        for (number, target) in objective.shadow.iter().enumerate() {
+            self.shadow(objective, target, &["shadow", &number.to_string()]);
+        }
+        for (name, arm) in &objective.arms {
+            for (number, target) in arm.shadow.iter().enumerate() {
+                self.shadow(objective, target, &["arms", name, "shadow", &number.to_string()]);
+            }
+        }
         self.default_arm(objective);
         for (number, rule) in objective.rules.iter().enumerate() {
             let number = number.to_string();
@@ -85,25 +93,10 @@ impl Checker<'_> {
     }
 
     /// Facts are looked up for an attribute that can be bucketed.
-    fn unit(&mut self, objective: &Objective) {
+    fn facts_unit(&mut self, objective: &Objective) {
         let token = &objective.token;
         if let Some(unit) = &objective.unit {
-            let kind = objective.context.get(unit).map(|attribute| attribute.kind);
-            let (fault, found, expected) = match kind {
-                Some(ValueKind::String | ValueKind::Number) => return,
-                Some(ValueKind::Bool) => (
-                    FaultKind::Type,
-                    format!("the unit `{unit}`, which is a bool"),
-                    "a string or number attribute".to_owned(),
-                ),
-                None => (
-                    FaultKind::Dangling,
-                    format!("the unit `{unit}`"),
-                    existing("attributes of the context", objective.context.keys()),
-                ),
-            };
-            self.fault(Kind::Objective, token, &["unit"], fault, found, expected);
-            return;
+            return self.unit(objective, unit, &["unit"]);
         }
         let set = self.set;
         let needy = objective.arms.iter().find(|(_, arm)| !set.facts_of(arm).is_empty());
@@ -115,6 +108,44 @@ impl Checker<'_> {
                 "the field `unit`: the attribute that Facts are looked up for".to_owned();
             let path = ["arms", name];
             self.fault(Kind::Objective, token, &path, FaultKind::MissingField, found, expected);
+        }
+    }
+
+    fn shadow(&mut self, objective: &Objective, target: &ShadowTarget, at: &[&str]) {
+        let token = &objective.token;
+        if !self.set.models.contains_key(&target.model) {
+            let found = format!("the Model `{}`", target.model);
+            let expected = existing("Models", self.set.models.keys());
+            let path = [at, &["model"]].concat();
+            self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
+        }
+        match objective.shadow_unit(target) {
+            Some(unit) => self.unit(objective, unit, &[at, &["unit"]].concat()),
+            None if target.by == SampleBy::Random => {}
+            None => {
+                let found = "a sample by unit without the field `unit`".to_owned();
+                let expected =
+                    "the field `unit`, or experiments that all bucket one attribute".to_owned();
+                self.fault(Kind::Objective, token, at, FaultKind::MissingField, found, expected);
+            }
+        }
+    }
+
+    /// Only texts and integers can be bucketed or drawn.
+    fn unit(&mut self, objective: &Objective, unit: &str, path: &[&str]) {
+        let token = &objective.token;
+        match objective.context.get(unit).map(|attribute| attribute.kind) {
+            Some(ValueKind::String | ValueKind::Number) => {}
+            Some(ValueKind::Bool) => {
+                let found = format!("the unit `{unit}`, which is a bool");
+                let expected = "a string or number attribute".to_owned();
+                self.fault(Kind::Objective, token, path, FaultKind::Type, found, expected);
+            }
+            None => {
+                let found = format!("the unit `{unit}`");
+                let expected = existing("attributes of the context", objective.context.keys());
+                self.fault(Kind::Objective, token, path, FaultKind::Dangling, found, expected);
+            }
         }
     }
 
@@ -147,21 +178,7 @@ impl Checker<'_> {
     fn experiment(&mut self, objective: &Objective, number: &str, experiment: &Experiment) {
         let token = &objective.token;
         let at = ["rules", number, "experiment"];
-        match objective.context.get(&experiment.unit).map(|attribute| attribute.kind) {
-            Some(ValueKind::String | ValueKind::Number) => {}
-            Some(ValueKind::Bool) => {
-                let found = format!("the unit `{}`, which is a bool", experiment.unit);
-                let expected = "a string or number attribute".to_owned();
-                let path = [&at[..], &["unit"]].concat();
-                self.fault(Kind::Objective, token, &path, FaultKind::Type, found, expected);
-            }
-            None => {
-                let found = format!("the unit `{}`", experiment.unit);
-                let expected = existing("attributes of the context", objective.context.keys());
-                let path = [&at[..], &["unit"]].concat();
-                self.fault(Kind::Objective, token, &path, FaultKind::Dangling, found, expected);
-            }
-        }
+        self.unit(objective, &experiment.unit, &[&at[..], &["unit"]].concat());
         for arm in experiment.split.keys() {
             self.arm(objective, arm, &[&at[..], &["split", arm]].concat());
         }

@@ -15,7 +15,7 @@ use super::{
     fault::{FaultKind, Place, RuleFault},
     object::{
         Arm, Attribute, Experiment, Fact, FactKind, FactsInto, Kind, Objective, Outcome, Rule,
-        Scalar, Timeouts, ValueKind,
+        SampleBy, Scalar, ShadowTarget, Timeouts, ValueKind,
     },
     set::RuleSet,
 };
@@ -128,6 +128,10 @@ fn objective(
         idempotent: objective.idempotent,
         timeouts: timeouts(objective.timeouts),
         body_bytes_max: objective.body_bytes_max,
+        shadow: objective
+            .shadow_targets()
+            .map(|(arm, target)| shadow_target(objective, arm, target))
+            .collect(),
     }
 }
 
@@ -221,6 +225,32 @@ fn facts_into(into: &FactsInto) -> definition::FactsInto {
             as_text: object.as_text,
             conflict: if object.refuse { FactsConflict::Refuse } else { FactsConflict::Replace },
         }),
+    }
+}
+
+fn shadow_target(
+    objective: &Objective,
+    arm: Option<&String>,
+    target: &ShadowTarget,
+) -> definition::ShadowTarget {
+    let members = match (target.keep.is_empty(), target.drop.is_empty()) {
+        (false, _) => definition::Members::Keep(target.keep.clone()),
+        (true, false) => definition::Members::Drop(target.drop.clone()),
+        (true, true) => definition::Members::All,
+    };
+    definition::ShadowTarget {
+        model: target.model.clone(),
+        arm: arm.cloned(),
+        sample: target.sample,
+        by: match target.by {
+            SampleBy::Unit => definition::SampleBy::Unit,
+            SampleBy::Random => definition::SampleBy::Random,
+        },
+        unit: objective.shadow_unit(target).map(str::to_owned),
+        bytes_per_second_max: target.bytes_per_second_max,
+        topic: target.topic.clone(),
+        captures_response: target.capture_response,
+        members,
     }
 }
 

@@ -3,6 +3,7 @@
 mod facts;
 mod objective;
 mod placement;
+mod shadow;
 
 use std::collections::BTreeMap;
 

@@ -131,6 +131,9 @@ pub struct Objective {
     /// Largest request body in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_bytes_max: Option<u64>,
+    /// Candidates that get a sample of its requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadow: Vec<ShadowTarget>,
 }
 
 impl Objective {
@@ -142,7 +145,22 @@ impl Objective {
         })
     }
 
-    /// The attribute that Facts are looked up for: as written, else what all its Experiments bucket.
+    /// Its shadow targets, and the Arm that each is written at.
+    pub fn shadow_targets(&self) -> impl Iterator<Item = (Option<&String>, &ShadowTarget)> {
+        let of_arm = |(name, arm)| {
+            let arm: &Arm = arm;
+            arm.shadow.iter().map(move |target| (Some(name), target))
+        };
+        self.shadow.iter().map(|target| (None, target)).chain(self.arms.iter().flat_map(of_arm))
+    }
+
+    /// The attribute that a shadow target draws by: its own, else the Objective's.
+    #[must_use]
+    pub fn shadow_unit<'a>(&'a self, target: &'a ShadowTarget) -> Option<&'a str> {
+        target.unit.as_deref().or_else(|| self.unit())
+    }
+
+    /// The attribute that Facts are looked up for and that shadow targets draw by: as written, else what all its Experiments bucket.
     #[must_use]
     pub fn unit(&self) -> Option<&str> {
         if let Some(unit) = &self.unit {
@@ -231,6 +249,62 @@ pub struct Arm {
     /// Overrides of the Objective's clocks.
     #[serde(default, skip_serializing_if = "Timeouts::is_empty")]
     pub timeouts: Timeouts,
+    /// Candidates that get a sample of the requests that are decided for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadow: Vec<ShadowTarget>,
+}
+
+/// A candidate that gets a sample of the requests, as records.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShadowTarget {
+    /// `name@version` of a Model.
+    pub model: String,
+    /// How many of 10 000.
+    pub sample: u16,
+    /// What is drawn.
+    #[serde(default)]
+    pub by: SampleBy,
+    /// The attribute that is drawn; `None`: the one that all experiments of the Objective bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Bytes of records per second and router.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second_max: Option<u64>,
+    /// Kafka topic; `None`: the router's own setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Whether the answer's body is copied, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub capture_response: bool,
+    /// The only members of JSON bodies that are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// Members of JSON bodies that are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop: Vec<String>,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SampleBy {
+    /// Units.
+    #[default]
+    Unit,
+    /// Requests.
+    Random,
+}
+
+impl SampleBy {
+    /// The word in a `by` field.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unit => "unit",
+            Self::Random => "random",
+        }
+    }
 }
 
 /// One step of the decision.

@@ -54,6 +54,8 @@ pub(crate) enum Pattern {
     KeyTemplate,
     /// A hash's field in the cache tier.
     HashField,
+    /// A Kafka topic.
+    Topic,
 }
 
 impl Pattern {
@@ -85,6 +87,7 @@ impl Pattern {
                  user:{unit}:country"
             }
             Self::HashField => "1 to 512 visible ASCII characters",
+            Self::Topic => syntax::TOPIC,
         }
     }
 
@@ -105,6 +108,7 @@ impl Pattern {
             Self::ServedName => syntax::is_served_name(text),
             Self::KeyTemplate => syntax::is_key_template(text),
             Self::HashField => syntax::is_hash_field(text),
+            Self::Topic => syntax::is_topic(text),
         }
     }
 }

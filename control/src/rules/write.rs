@@ -7,7 +7,7 @@ use switchboard_shared::slot::Slot;
 
 use super::object::{
     Allocation, Arm, Attribute, Experiment, Fact, FactsInto, Layer, Model, Object, Objective,
-    Outcome, Rule, Scalar, Shard, Timeouts,
+    Outcome, Rule, SampleBy, Scalar, ShadowTarget, Shard, Timeouts,
 };
 
 /// Why objects cannot be written.
@@ -131,6 +131,7 @@ fn objective_fields(objective: &Objective) -> Fields {
     }
     fields.extend(timeouts(objective.timeouts));
     fields.extend(objective.body_bytes_max.map(|bytes| field("body_max", format!("{bytes}B"))));
+    fields.extend(shadow(&objective.shadow));
     fields
 }
 
@@ -145,6 +146,34 @@ fn arm(arm: &Arm) -> Field {
     let mut fields = vec![field("model", arm.model.as_str())];
     fields.extend(needed_facts(&arm.facts, arm.facts_into.as_ref()));
     fields.extend(timeouts(arm.timeouts));
+    fields.extend(shadow(&arm.shadow));
+    Field::Map(fields)
+}
+
+fn shadow(targets: &[ShadowTarget]) -> Option<(String, Field)> {
+    let targets: Vec<_> = targets.iter().map(shadow_target).collect();
+    (!targets.is_empty()).then(|| ("shadow".to_owned(), Field::List(targets)))
+}
+
+fn shadow_target(target: &ShadowTarget) -> Field {
+    let mut fields =
+        vec![field("model", target.model.as_str()), field("sample", Field::Whole(target.sample))];
+    if target.by != SampleBy::Unit {
+        fields.push(field("by", target.by.word()));
+    }
+    fields.extend(target.unit.as_ref().map(|unit| field("unit", unit.as_str())));
+    let cap = target.bytes_per_second_max;
+    fields.extend(cap.map(|bytes| field("max_bytes_per_second", format!("{bytes}B"))));
+    fields.extend(target.topic.as_ref().map(|topic| field("topic", topic.as_str())));
+    if target.capture_response {
+        fields.push(field("capture_response", Field::Boolean(true)));
+    }
+    for (name, pointers) in [("keep", &target.keep), ("drop", &target.drop)] {
+        if !pointers.is_empty() {
+            let pointers = pointers.iter().map(|pointer| pointer.as_str().into()).collect();
+            fields.push((name.to_owned(), Field::List(pointers)));
+        }
+    }
     Field::Map(fields)
 }
 

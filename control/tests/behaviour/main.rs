@@ -9,4 +9,5 @@ mod facts;
 mod routers;
 mod rules;
 mod schema;
+mod shadow;
 mod stage;

@@ -288,11 +288,11 @@ fn each_fault_tells_where_what_and_what_instead() {
 
 #[test]
 fn what_this_build_does_not_serve_is_refused_and_not_ignored() {
-    let with_shadow = GOOD.replacen("idempotent: true", "shadow: [{ model: ranker@2 }]", 1);
-    let faults = faults(&with_shadow);
+    let half_closed = GOOD.replacen("idempotent: true", "half_close: true", 1);
+    let faults = faults(&half_closed);
     assert_eq!(faults[0].kind, FaultKind::Unsupported);
-    let expected = "rules.yaml:17:1: found the field `shadow`, expected it left out: shadow \
-                    targets are not supported by this build";
+    let expected = "rules.yaml:17:1: found the field `half_close`, expected it left out: \
+                    half-closed clients are not supported by this build";
     assert_eq!(faults[0].to_string(), expected);
 }
 

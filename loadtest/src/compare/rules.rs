@@ -65,6 +65,7 @@ fn objective(workload: &Workload, job: Job) -> Objective {
         idempotent: false,
         timeouts: Timeouts::default(),
         body_bytes_max: None,
+        shadow: Vec::new(),
     }
 }
 

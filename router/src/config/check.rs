@@ -5,13 +5,14 @@ use std::fmt;
 
 use switchboard_shared::address::Address;
 use switchboard_shared::limits::{NAME_BYTES_MAX, TRUSTED_KEYS_MAX};
-use switchboard_shared::snapshot::syntax::is_label;
+use switchboard_shared::snapshot::syntax::{TOPIC, is_label, is_topic};
 
 use super::units::format_size;
 use super::{Config, FactsSource, Listen};
 use crate::limits::{
     BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, FACT_BUDGET_MAX, HEAD_BYTES_MAX,
-    HEAD_BYTES_MIN, LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SOCKET_PATH_BYTES_MAX,
+    HEAD_BYTES_MIN, LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SHADOW_BODY_BYTES_MAX,
+    SHADOW_BUFFER_BYTES_MAX, SOCKET_PATH_BYTES_MAX, SPOOL_BYTES_MIN,
 };
 
 /// One setting that cannot be taken.
@@ -38,7 +39,8 @@ pub(super) fn check(config: &Config) -> Result<(), Refusal> {
     check_cores(config)?;
     check_limits(config)?;
     check_pools(config)?;
-    check_facts(config)
+    check_facts(config)?;
+    check_shadow(config)
 }
 
 fn refuse(
@@ -176,6 +178,48 @@ fn check_facts(config: &Config) -> Result<(), Refusal> {
     }
     if facts.late_in_a_row_max == 0 {
         return refuse("facts.late_in_a_row_max", 0, "at least 1");
+    }
+    Ok(())
+}
+
+fn check_shadow(config: &Config) -> Result<(), Refusal> {
+    let shadow = &config.shadow;
+    for (key, topic) in
+        [("shadow.topic", &shadow.topic), ("shadow.exposure_topic", &shadow.exposure_topic)]
+    {
+        if !is_topic(topic) {
+            return refuse(key, format_args!("{topic:?}"), TOPIC);
+        }
+    }
+    for (key, bytes) in [
+        ("shadow.request_bytes_max", shadow.request_bytes_max),
+        ("shadow.response_bytes_max", shadow.response_bytes_max),
+    ] {
+        if bytes > SHADOW_BODY_BYTES_MAX {
+            return refuse(key, size(bytes), format!("at most {}", size(SHADOW_BODY_BYTES_MAX)));
+        }
+    }
+    let buffer = shadow.buffer_bytes_max;
+    let least = shadow.request_bytes_max + shadow.response_bytes_max;
+    if !(least..=SHADOW_BUFFER_BYTES_MAX).contains(&buffer) {
+        let most = size(SHADOW_BUFFER_BYTES_MAX);
+        let expected = format!("room for both bodies of one request, and at most {most}");
+        return refuse("shadow.buffer_bytes_max", size(buffer), expected);
+    }
+    if shadow.spool_bytes_max < SPOOL_BYTES_MIN {
+        let expected = format!("at least {}", format_size(SPOOL_BYTES_MIN));
+        return refuse("shadow.spool_bytes_max", format_size(shadow.spool_bytes_max), expected);
+    }
+    let is_broker = |broker: &String| {
+        let port = broker.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
+        matches!(port, Some((host, Ok(1..))) if !host.is_empty() && !broker.contains(','))
+    };
+    if let Some(broker) = config.kafka.brokers.iter().find(|broker| !is_broker(broker)) {
+        return refuse("kafka.brokers", format_args!("{broker:?}"), "HOST:PORT");
+    }
+    if config.kafka.queue_bytes_max < shadow.record_bytes_max() {
+        let expected = format!("room for one record, {}", size(shadow.record_bytes_max()));
+        return refuse("kafka.queue_bytes_max", size(config.kafka.queue_bytes_max), expected);
     }
     Ok(())
 }

@@ -188,6 +188,65 @@ pub const KEYS: &[Key] = &[
         "Adds `x-switchboard-objective`, `-experiment`, `-arm`, `-model`, `-snapshot`, `-reason` and, where the Arm needs Facts, `-facts` to responses.",
     ),
     key(
+        "shadow.enabled",
+        "true or false",
+        "Whether there is a shadow core. Without one, requests that shadow targets draw are counted as `no_shadow_core` and not copied.",
+    ),
+    key(
+        "shadow.exposures",
+        "\"off\", \"hourly\" or \"all\"",
+        "Whether it is recorded that a Unit met an Arm of an experiment: never, once an hour for each Arm, or at each request. See docs/shadow.md.",
+    ),
+    key("shadow.topic", "topic", "Kafka topic of the shadow records whose target names none."),
+    key("shadow.exposure_topic", "topic", "Kafka topic of the Exposures."),
+    key(
+        "shadow.request_bytes_max",
+        "size",
+        "A request with a larger body is not copied, but counted as `too_large`. At most 2MiB.",
+    ),
+    key(
+        "shadow.response_bytes_max",
+        "size",
+        "Of an answer's body no more is copied; the record says that it is cut. At most 2MiB.",
+    ),
+    key(
+        "shadow.buffer_bytes_max",
+        "size",
+        "Bodies that one worker may hold as copies, in the making and on their way to the shadow core.",
+    ),
+    key(
+        "shadow.spool_bytes_max",
+        "size",
+        "The spool's files in `state_dir/spool`; beyond, the oldest is dropped and its records are counted as `spool_full`. At least 16MiB.",
+    ),
+    key(
+        "kafka.brokers",
+        "addresses",
+        "Brokers to begin with, as `HOST:PORT`; empty: the spool alone keeps the records.",
+    ),
+    key(
+        "kafka.compression",
+        "\"none\", \"gzip\", \"lz4\", \"snappy\" or \"zstd\"",
+        "How batches are compressed.",
+    ),
+    key("kafka.linger", "duration", "How long a record waits for others of its batch."),
+    key("kafka.batch_bytes_max", "size", "Of one batch of one partition."),
+    key(
+        "kafka.queue_bytes_max",
+        "size",
+        "Records that wait for the brokers in memory; beyond, the spool takes them.",
+    ),
+    key(
+        "kafka.message_timeout",
+        "duration",
+        "After this a record that no broker confirmed goes to the spool.",
+    ),
+    key(
+        "kafka.properties",
+        "names and values",
+        "Handed to librdkafka as they are, and win over the settings above: `[kafka.properties]` with `\"security.protocol\" = \"SASL_SSL\"` and the like.",
+    ),
+    key(
         "drain.wait",
         "duration",
         "After SIGTERM, from \"not ready\" until no new connection is accepted: the time a load balancer needs to notice.",

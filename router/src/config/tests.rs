@@ -22,7 +22,8 @@ fn refusal(text: &str) -> String {
 fn keys_of(value: &Value, prefix: &str, keys: &mut BTreeSet<String>) {
     for (name, value) in value.as_table().unwrap() {
         let path = format!("{prefix}{name}");
-        if value.is_table() {
+        // An empty table is a setting of its own, such as kafka.properties.
+        if value.as_table().is_some_and(|table| !table.is_empty()) {
             keys_of(value, &format!("{path}."), keys);
         } else {
             assert!(keys.insert(path));

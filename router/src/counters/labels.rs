@@ -2,6 +2,8 @@
 
 use switchboard_shared::decide::Reason;
 
+use crate::shadow::owned::Kind;
+
 /// A closed set of label values.
 pub trait Labels: 'static {
     /// Name of the label.
@@ -101,6 +103,48 @@ impl Labels for Reason {
         }
         texts
     };
+    type Key = Self;
+    fn index(key: Self) -> usize {
+        key as usize
+    }
+}
+
+label_enum! {
+    /// Why a worker made or handed over no copy.
+    NotCopied by "reason" {
+        /// The ring to the shadow core was full.
+        RingFull = "ring_full",
+        /// `shadow.buffer_bytes_max` was held already.
+        BuffersFull = "buffers_full",
+        /// The request's body is above `shadow.request_bytes_max`.
+        TooLarge = "too_large",
+        /// The request's body never came to its end.
+        RequestCut = "request_cut",
+        /// The shadow core is off, or could not start.
+        NoShadowCore = "no_shadow_core",
+    }
+}
+
+label_enum! {
+    /// Why the shadow core gave a record up.
+    ShadowLoss by "reason" {
+        /// Above the target's bytes per second.
+        Rate = "rate",
+        /// Larger than a record may be, after `keep` or `drop` wrote its JSON anew.
+        TooLarge = "too_large",
+        /// The oldest segment made room.
+        SpoolFull = "spool_full",
+        /// The disk took it not.
+        SpoolFailed = "spool_failed",
+        /// The brokers took it not, and never would.
+        KafkaRefused = "kafka_refused",
+    }
+}
+
+/// What a record is.
+impl Labels for Kind {
+    const NAME: &'static str = "kind";
+    const TEXTS: &'static [&'static str] = &["shadow", "exposure"];
     type Key = Self;
     fn index(key: Self) -> usize {
         key as usize

@@ -5,7 +5,7 @@ use switchboard_shared::decide::Reason;
 use super::block::counter_block;
 use super::cell::{By, Counter, Gauge};
 use super::histogram::Histogram;
-use super::labels::{BadRequest, ResponseClass, UpstreamFailure};
+use super::labels::{BadRequest, NotCopied, ResponseClass, UpstreamFailure};
 
 counter_block! {
     /// What one worker counts. Only that worker writes it.
@@ -52,6 +52,14 @@ counter_block! {
         bytes_received: Counter = "switchboard_client_received_bytes_total",
         /// Bytes written to clients.
         bytes_sent: Counter = "switchboard_client_sent_bytes_total",
+        /// Shadow records that were drawn: one per request and target.
+        shadow_sampled: Counter = "switchboard_shadow_sampled_total",
+        /// Shadow records that were drawn and not handed over to the shadow core.
+        shadow_not_copied: By<NotCopied, { NotCopied::COUNT }> = "switchboard_shadow_not_copied_total",
+        /// Exposures that were met.
+        exposures: Counter = "switchboard_exposures_total",
+        /// Exposures that were met and not handed over to the shadow core.
+        exposures_not_copied: By<NotCopied, { NotCopied::COUNT }> = "switchboard_exposures_not_copied_total",
         /// What the router adds: a request's whole time less its endpoint's.
         overhead: Histogram = "switchboard_overhead_seconds",
         /// Requests that left their Arm for the default one, by reason.

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 
 use super::answer::{self, Answering};
+use super::copy;
 use super::edit::Outbound;
 use super::fault::Fault;
 use super::forward::{Exchanged, Refusal};
@@ -49,6 +50,7 @@ pub async fn stream(
         let fault = Fault::Upstream(crate::http1::UpstreamError::ClosedUnanswered);
         return Err(Refusal { fault, may_have_begun: false });
     }
+    copy::request_begins(worker, request);
     let mut arrived = worker.buffers.take();
     arrived.extend(client.input.filled().get(request.head_bytes..).unwrap_or_default());
     client.input.truncate(request.head_bytes);
@@ -132,6 +134,7 @@ impl<'a> Streaming<'a> {
             }
             if is_whole {
                 self.sent.set(RequestSent::Whole);
+                copy::request_ended(self.request);
                 self.link.request_is_whole(arrived.len());
                 break;
             }
@@ -153,7 +156,9 @@ impl<'a> Streaming<'a> {
         let mut server = self.server.borrow_mut();
         while !arrived.is_empty() && !server.request_is_whole() {
             let step = server.pass_body(arrived.filled())?;
-            outgoing.extend(arrived.filled().get(step.data).unwrap_or_default());
+            let data = arrived.filled().get(step.data).unwrap_or_default();
+            copy::request_passes(self.worker, self.request, data);
+            outgoing.extend(data);
             arrived.consume(step.consumed);
         }
         Ok(())

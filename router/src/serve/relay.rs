@@ -1,5 +1,6 @@
 //! The answer's way to the client: each piece leaves as it comes, none is held back.
 
+use super::copy;
 use super::fault::Fault;
 use super::request::Request;
 use crate::counters::ResponseClass;
@@ -113,13 +114,15 @@ pub async fn relay(
     let recoding = answer.recoding(exchange.head().framing());
     let mut output = worker.buffers.take();
     let edit = ResponseEdit { answer, dropped: OURS, fields };
-    write::response_head(output.tail(), &exchange.head().view(input.filled()), &edit);
+    let head = exchange.head().view(input.filled());
+    write::response_head(output.tail(), &head, &edit);
+    copy::answer_begins(request, &head, recoding, exchange.head().framing());
     input.consume(exchange.head().bytes());
     worker.counters.responses.add(ResponseClass::of(exchange.head().status()), 1);
 
     let began = clock::now();
     let mut has_waited = false;
-    let mut relay = Relay { worker, link, writer, recoding, sent: 0 };
+    let mut relay = Relay { worker, request, link, writer, recoding, sent: 0 };
     let end = loop {
         match relay.pass_on(exchange, &mut input, &mut output).await {
             Ok(()) if exchange.is_complete() => break Ok(()),
@@ -155,6 +158,7 @@ pub async fn relay(
             AnswerEnd::Cut
         }
     };
+    copy::answer_ended(request, end);
     Relayed { end, left_over }
 }
 
@@ -185,6 +189,7 @@ pub fn next_of(link: &Link, next: Next) -> Next {
 
 struct Relay<'a> {
     worker: &'a Worker,
+    request: &'a Request,
     link: &'a Link,
     writer: &'a mut Writer,
     recoding: Recoding,
@@ -210,6 +215,8 @@ impl Relay<'_> {
                 outcome = Err(Broken::Upstream);
                 break;
             };
+            let passing = input.filled().get(data.clone()).unwrap_or_default();
+            copy::answer_passes(self.worker, self.request, passing);
             let is_all = data == (0..input.len()) && consumed == input.len();
             if exchange.is_complete() {
                 self.link.detach(); // before the write that a client may answer by leaving

@@ -11,6 +11,7 @@ use switchboard_shared::definition::ArchivedTimeouts;
 use switchboard_shared::snapshot::{ArchivedArm, ArchivedObjective, ArmIndex, ObjectiveIndex};
 
 use super::body::Body;
+use super::copy::RequestCopy;
 use super::served::Served;
 use crate::http1::{FieldValue, Fields, Method, RequestFraming};
 use crate::worker::Worker;
@@ -50,6 +51,8 @@ pub struct Request {
     pub started: Instant,
     /// How it went, as far as it is known.
     pub served: Cell<Outcome>,
+    /// Its copy for the shadow core, if one was drawn.
+    pub copy: RequestCopy,
 }
 
 /// How a request went.

@@ -12,8 +12,12 @@ use crate::upstream::pool::{Endpoints, Shard};
 pub struct View {
     /// The Snapshot and what was derived from it.
     pub active: Arc<Active>,
+    for_copies: Arc<KeptActive>,
     shards: Vec<Rc<Shard>>,
 }
+
+/// An Activation as copies of requests keep it alive: behind a count that no other worker touches.
+pub struct KeptActive(pub Arc<Active>);
 
 impl View {
     /// Binds the Snapshot's Shards to this core's endpoints.
@@ -25,7 +29,12 @@ impl View {
             Some(endpoints.shard(addresses.iter().zip(weights)))
         });
         let shards = shards.collect();
-        Self { active, shards }
+        Self { for_copies: Arc::new(KeptActive(Arc::clone(&active))), active, shards }
+    }
+
+    /// What a copy of a request keeps until its records are made.
+    pub fn for_copies(&self) -> Arc<KeptActive> {
+        Arc::clone(&self.for_copies)
     }
 
     /// An Objective of the Snapshot.

@@ -17,11 +17,12 @@ mod upstream;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use cache::{Cache, bulk, redis};
 use client::{Client, post};
 use router::{Router, definition, with_facts};
-use switchboard_shared::definition::FactsInto;
+use switchboard_shared::definition::{FactsInto, Members, SampleBy, ShadowTarget};
 use upstream::Upstream;
 
 /// Counts what threads named `worker-…` allocate.
@@ -75,6 +76,48 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// Also of requests that are copied for the shadow core: the copies go round.
+#[test]
+fn a_copied_request_in_steady_state_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = Upstream::echoing("");
+    let mut definition = definition(&[upstream.address], &[upstream.address]);
+    definition.objectives[0].shadow = vec![ShadowTarget {
+        model: "ranker@2".into(),
+        arm: None,
+        sample: 10_000,
+        by: SampleBy::Unit,
+        unit: Some("user".into()),
+        bytes_per_second_max: None,
+        topic: None,
+        captures_response: true,
+        members: Members::All,
+    }];
+    let router = Router::with(&definition, |config| {
+        config.shadow.enabled = true;
+        config.state_dir = folder.path().to_owned();
+    });
+    let mut client = Client::connect(router.address);
+    let feed = post("FEED", "x-user-id: u1\r\n", "{\"k\":10}");
+    let mut asked = 0;
+    let mut ask = |rounds: u64| {
+        for _ in 0..rounds {
+            client.send(&feed);
+            assert_eq!(client.answer().status, 200);
+            // One copy is under way at a time, so that how many there are does not hang on the scheduler.
+            asked += 1;
+            while router.of_shadow(|shadow| shadow.spool_records.get()) < asked {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    };
+    ask(50);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    ask(100);
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+}
 
 #[test]
 fn a_request_in_steady_state_allocates_nothing() {

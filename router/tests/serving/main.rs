@@ -13,9 +13,11 @@ mod router;
 mod upstream;
 
 mod bodies;
+mod copies;
 mod facts;
 mod failing_over;
 mod framing;
+mod kafka;
 mod leaving;
 mod objectives;
 mod redis;

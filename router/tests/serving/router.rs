@@ -9,7 +9,8 @@ use switchboard_router::activation::{Activation, Publisher};
 use switchboard_router::active::{Active, HostNames};
 use switchboard_router::config::{Config, Listen, Workers};
 use switchboard_router::cores::CorePlan;
-use switchboard_router::counters::{Counters, WorkerCounters};
+use switchboard_router::counters::{Counters, ShadowCounters, WorkerCounters};
+use switchboard_router::shadow::Shadow;
 use switchboard_router::worker;
 use switchboard_shared::definition::{
     Arm, Attribute, Balance, Check, Comparison, Definition, Endpoint, Fact, FactKind, FactsInto,
@@ -24,6 +25,7 @@ pub(crate) struct Router {
     counters: Arc<Counters>,
     publisher: Publisher,
     workers: Option<worker::Workers>,
+    shadow: Option<Shadow>,
 }
 
 impl Router {
@@ -42,14 +44,17 @@ impl Router {
             Config { listen: vec![Listen::Tcp(([127, 0, 0, 1], 0).into())], ..Config::default() };
         config.cores.workers = Workers::Count(NonZeroU16::MIN);
         config.cores.pin = false;
+        config.shadow.enabled = false; // tests of copies set it, and a state folder
         change(&mut config);
         let config = Arc::new(config);
         let plan = CorePlan::for_host(&config.cores).unwrap();
         let (publisher, activation) = Activation::new(plan.workers.len());
         let counters = Counters::new(plan.workers.len());
-        let workers = worker::start(&plan, &config, &activation, &counters).unwrap();
+        let housekeeping = plan.housekeeping;
+        let mut shadow = Shadow::start(&config, housekeeping, plan.workers.len(), &counters);
+        let workers = worker::start(&plan, &config, &activation, &counters, &mut shadow).unwrap();
         let Listen::Tcp(address) = workers.addresses[0] else { panic!("not TCP") };
-        Self { address, counters, publisher, workers: Some(workers) }
+        Self { address, counters, publisher, workers: Some(workers), shadow: Some(shadow) }
     }
 
     pub(crate) fn publish(&mut self, definition: &Definition, version: u64) {
@@ -68,6 +73,10 @@ impl Router {
         self.counters.sum(value)
     }
 
+    pub(crate) fn of_shadow(&self, value: impl Fn(&ShadowCounters) -> u64) -> u64 {
+        self.counters.of_shadow(value)
+    }
+
     /// Waits until a counter has this value.
     pub(crate) fn wait_for(&self, wanted: u64, value: impl Fn(&WorkerCounters) -> u64) {
         for _ in 0..3000 {
@@ -82,6 +91,9 @@ impl Router {
     pub(crate) fn drain(&mut self, max: Duration) {
         if let Some(workers) = self.workers.take() {
             workers.drain(max);
+        }
+        if let Some(shadow) = self.shadow.take() {
+            shadow.flush();
         }
     }
 }
@@ -155,6 +167,7 @@ fn objective(token: &str, attribute: Attribute, when: Predicate) -> Objective {
         idempotent: false,
         timeouts: Timeouts::default(),
         body_bytes_max: None,
+        shadow: Vec::new(),
     }
 }
 

@@ -4,7 +4,11 @@
 //! [`super::FORMAT`]. Objects refer to each other by index types that cannot be mixed up; every
 //! index is checked when the Snapshot is opened, so that reading cannot fail.
 
+mod shadow;
+
 use rkyv::{Archive, Serialize};
+
+pub use self::shadow::{ArchivedShadowTarget, ShadowTarget};
 
 use crate::{
     definition::{Balance, Endpoint, FactKind, FactsInto, Source, Timeouts, Value, ValueKind},
@@ -148,6 +152,8 @@ pub struct Objective {
     pub timeouts: Timeouts,
     /// Largest request body in bytes.
     pub body_bytes_max: Option<u64>,
+    /// Candidates that get a sample of its requests.
+    pub shadow: Vec<ShadowTarget>,
 }
 
 /// One typed attribute of the Context.

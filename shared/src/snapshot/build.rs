@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use rkyv::{rancor, util::AlignedVec};
 
 use super::{
-    archive::{self, ArchivedPayload, ArmIndex, Payload},
+    archive::{self, ArchivedPayload, ArmIndex, AttributeIndex, Payload},
     check::{self, CheckError, Fault, Object, Part, Place},
     header::{HEADER_BYTES, Header, SnapshotVersion},
     keys::SecretKey,
     open::HASH_VERSION,
 };
 use crate::{
-    definition::{Arm, Definition, Experiment, ModelVersion, Objective, Outcome, Rule, Source},
+    definition::{
+        Arm, Definition, Experiment, ModelVersion, Objective, Outcome, Rule, ShadowTarget, Source,
+    },
     limits::{ATTRIBUTES_MAX, SNAPSHOT_BYTES_MAX, TESTS_MAX},
     predicate::{self, HOLDS, Test},
     slot::{SlotKey, SlotRange},
@@ -220,6 +222,36 @@ impl<'a> Names<'a> {
             arms: arms.collect::<Result<_, _>>()?,
             timeouts: objective.timeouts,
             body_bytes_max: objective.body_bytes_max,
+            shadow: objective
+                .shadow
+                .iter()
+                .map(|target| {
+                    let at = || whole().part(Part::Shadow, &target.model);
+                    self.shadow(objective, target).map_err(|fault| fault.at(at()))
+                })
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn shadow(
+        &self,
+        objective: &Objective,
+        target: &ShadowTarget,
+    ) -> Result<archive::ShadowTarget, Fault> {
+        let model = found("Model version", &target.model, self.models.get(&target.model).copied())?;
+        let arm = target.arm.as_ref().map(|arm| arm_index(objective, arm));
+        let unit = target.unit.as_ref().map(|unit| attribute_index(objective, unit));
+        Ok(archive::ShadowTarget {
+            key: *SlotKey::derive_sample(&objective.token).as_bytes(),
+            sample: target.sample,
+            by: target.by,
+            unit: unit.transpose()?,
+            arm: arm.transpose()?,
+            model: fitting("Model versions", archive::ModelIndex::new(model))?,
+            captures_response: target.captures_response,
+            bytes_per_second_max: target.bytes_per_second_max,
+            topic: target.topic.clone(),
+            members: target.members.clone(),
         })
     }
 
@@ -232,7 +264,7 @@ impl<'a> Names<'a> {
         let facts = objective.context.iter().enumerate().filter_map(|(place, attribute)| {
             let Source::Fact(name) = &attribute.source else { return None };
             let rule_fact = self.fact(name).and_then(|fact| {
-                let attribute = fitting("attributes", archive::AttributeIndex::new(place))?;
+                let attribute = fitting("attributes", AttributeIndex::new(place))?;
                 Ok(archive::RuleFact { attribute, fact })
             });
             let place = Place::of(Object::Objective, &objective.token);
@@ -280,8 +312,7 @@ impl<'a> Names<'a> {
         objective: &Objective,
         experiment: &Experiment,
     ) -> Result<archive::Experiment, Fault> {
-        let unit = objective.context.iter().position(|one| one.name == experiment.unit);
-        let unit = found("attribute", &experiment.unit, unit)?;
+        let unit = attribute_index(objective, &experiment.unit)?;
         let layer = match &experiment.layer {
             None => None,
             Some(share) => {
@@ -303,7 +334,7 @@ impl<'a> Names<'a> {
         }
         split.sort_unstable_by_key(|part| part.first);
         Ok(archive::Experiment {
-            unit: fitting("attributes", archive::AttributeIndex::new(unit))?,
+            unit,
             salt: experiment.salt.clone(),
             key: *SlotKey::derive(&experiment.salt).as_bytes(),
             layer,
@@ -312,11 +343,11 @@ impl<'a> Names<'a> {
     }
 }
 
-fn unit(objective: &Objective) -> Result<Option<archive::AttributeIndex>, Fault> {
+fn unit(objective: &Objective) -> Result<Option<AttributeIndex>, Fault> {
     let Some(name) = &objective.unit else { return Ok(None) };
     let place = objective.context.iter().position(|one| one.name == *name);
     let place = found("attribute", name, place)?;
-    fitting("attributes", archive::AttributeIndex::new(place)).map(Some)
+    fitting("attributes", AttributeIndex::new(place)).map(Some)
 }
 
 fn model_id(model: &ModelVersion) -> String {
@@ -326,6 +357,11 @@ fn model_id(model: &ModelVersion) -> String {
 fn arm_index(objective: &Objective, name: &str) -> Result<ArmIndex, Fault> {
     let place = objective.arms.iter().position(|arm| arm.name == name);
     fitting("arms", ArmIndex::new(found("arm", name, place)?))
+}
+
+fn attribute_index(objective: &Objective, name: &str) -> Result<AttributeIndex, Fault> {
+    let place = objective.context.iter().position(|one| one.name == name);
+    fitting("attributes", AttributeIndex::new(found("attribute", name, place)?))
 }
 
 fn found(what: &'static str, name: &str, place: Option<usize>) -> Result<usize, Fault> {

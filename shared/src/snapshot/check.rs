@@ -8,6 +8,7 @@ mod fact;
 mod fault;
 mod layers;
 mod objective;
+mod shadow;
 
 use std::collections::HashSet;
 

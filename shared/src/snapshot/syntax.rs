@@ -65,6 +65,15 @@ pub fn is_pointer(text: &str) -> bool {
         && text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']))
 }
 
+/// What a Kafka topic is called, in words.
+pub const TOPIC: &str = "[A-Za-z0-9._-]{1,249}, and neither `.` nor `..`";
+
+/// A Kafka topic's name.
+pub fn is_topic(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=249).contains(&text.len()) && text.bytes().all(plain) && !matches!(text, "." | "..")
+}
+
 /// What replaces a request's path: origin form without a query (RFC 9112 §3.2.1).
 pub fn is_path(text: &str) -> bool {
     text.len() <= TEXT_BYTES_MAX

@@ -9,5 +9,6 @@ mod predicates;
 mod refusing;
 mod roundtrip;
 mod sample;
+mod shadow;
 mod vectors;
 mod versions;

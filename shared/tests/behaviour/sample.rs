@@ -4,8 +4,8 @@ use switchboard_shared::{
     context::{self, Context},
     definition::{
         Arm, ArmShare, Attribute, Balance, Check, Comparison, Definition, Endpoint, Experiment,
-        Fact, FactKind, FactsInto, Layer, LayerShare, ModelVersion, Objective, Outcome, Predicate,
-        Rule, Shard, Source, Timeouts, Value, ValueKind,
+        Fact, FactKind, FactsInto, Layer, LayerShare, Members, ModelVersion, Objective, Outcome,
+        Predicate, Rule, SampleBy, ShadowTarget, Shard, Source, Timeouts, Value, ValueKind,
     },
     slot::SlotRange,
     snapshot::{
@@ -173,5 +173,16 @@ fn objective() -> Objective {
         idempotent: true,
         timeouts: Timeouts { total_ms: Some(5_000), ..Timeouts::default() },
         body_bytes_max: Some(1 << 20),
+        shadow: vec![ShadowTarget {
+            model: "feed-ranker@2".to_owned(),
+            arm: Some("stable".to_owned()),
+            sample: 1_000,
+            by: SampleBy::Unit,
+            unit: Some("user_id".to_owned()),
+            bytes_per_second_max: Some(4 << 20),
+            topic: Some("shadow.feed".to_owned()),
+            captures_response: true,
+            members: Members::Drop(vec!["/context/country".to_owned()]),
+        }],
     }
 }

@@ -69,6 +69,7 @@ fn objective(number: u16) -> Objective {
         idempotent: true,
         timeouts: Timeouts::default(),
         body_bytes_max: None,
+        shadow: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 
 import requests
@@ -70,6 +71,11 @@ class Router:
     def restart(self) -> "Router":
         self.stop()
         return self.start()
+
+    def spool(self, look: str) -> str:
+        """What `switchboard-router spool dump` or `verify` prints of this router's spool."""
+        command = [binary("switchboard-router"), "--config", self._config, "spool", look]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     # --- Admin pages ---
 

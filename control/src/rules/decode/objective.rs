@@ -17,7 +17,7 @@ use crate::rules::{
     yaml::Node,
 };
 
-const SHADOW: (&str, &str) = ("shadow", "shadow targets are not supported by this build");
+const RULE_SHADOW: (&str, &str) = ("shadow", "shadow targets belong to an Objective or an Arm");
 
 const OBJECTIVE: Shape = Shape {
     what: "an Objective",
@@ -32,8 +32,9 @@ const OBJECTIVE: Shape = Shape {
         "idempotent",
         "timeouts",
         "body_max",
+        "shadow",
     ],
-    unsupported: &[SHADOW, ("half_close", "half-closed clients are not supported by this build")],
+    unsupported: &[("half_close", "half-closed clients are not supported by this build")],
 };
 
 const ATTRIBUTE: Shape =
@@ -41,12 +42,15 @@ const ATTRIBUTE: Shape =
 
 const ARM: Shape = Shape {
     what: "an Arm",
-    known: &["model", "facts", "facts_into", "timeouts"],
-    unsupported: &[SHADOW, ("body", "body edits are not supported by this build")],
+    known: &["model", "facts", "facts_into", "timeouts", "shadow"],
+    unsupported: &[("body", "body edits are not supported by this build")],
 };
 
-const RULE: Shape =
-    Shape { what: "a Rule", known: &["name", "when", "arm", "experiment"], unsupported: &[SHADOW] };
+const RULE: Shape = Shape {
+    what: "a Rule",
+    known: &["name", "when", "arm", "experiment"],
+    unsupported: &[RULE_SHADOW],
+};
 
 const EXPERIMENT: Shape = Shape {
     what: "an experiment",
@@ -75,6 +79,7 @@ pub(super) fn objective(reader: &mut Reader<'_>, node: &Node) -> Option<Objectiv
         None => Some(false),
     };
     let timeouts = timeouts(reader, fields.optional("timeouts"));
+    let shadow = super::shadow::targets(reader, fields.optional("shadow"));
     let body_max = transposed(fields.optional("body_max").map(|node| size(reader, node)));
     Some(Objective {
         token: token?,
@@ -86,6 +91,7 @@ pub(super) fn objective(reader: &mut Reader<'_>, node: &Node) -> Option<Objectiv
         idempotent: idempotent?,
         timeouts: timeouts?,
         body_bytes_max: body_max?,
+        shadow: shadow?,
     })
 }
 
@@ -131,7 +137,14 @@ fn arm(reader: &mut Reader<'_>, node: &Node) -> Option<Arm> {
     let facts = facts::names(reader, fields);
     let facts_into = facts::into(reader, fields);
     let timeouts = timeouts(reader, fields.optional("timeouts"));
-    Some(Arm { model: model?, facts: facts?, facts_into: facts_into?, timeouts: timeouts? })
+    let shadow = super::shadow::targets(reader, fields.optional("shadow"));
+    Some(Arm {
+        model: model?,
+        facts: facts?,
+        facts_into: facts_into?,
+        timeouts: timeouts?,
+        shadow: shadow?,
+    })
 }
 
 fn rules(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Rule>> {
@@ -222,7 +235,7 @@ fn split(reader: &mut Reader<'_>, node: &Node) -> Option<BTreeMap<String, u16>> 
     None
 }
 
-fn size(reader: &mut Reader<'_>, node: &Node) -> Option<u64> {
+pub(super) fn size(reader: &mut Reader<'_>, node: &Node) -> Option<u64> {
     const UNITS: [(&str, u64); 4] =
         [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     const BYTES_MAX: u64 = 1 << 40;
@@ -230,7 +243,7 @@ fn size(reader: &mut Reader<'_>, node: &Node) -> Option<u64> {
     reader.quantity(node, &UNITS, BYTES_MAX, expected)
 }
 
-fn at_most(
+pub(super) fn at_most(
     reader: &mut Reader<'_>,
     node: &Node,
     count: usize,

@@ -317,6 +317,7 @@ fn definition(when: Predicate) -> Definition {
             idempotent: false,
             timeouts: definition::Timeouts::default(),
             body_bytes_max: None,
+            shadow: Vec::new(),
         }],
         models: vec![ModelVersion {
             name: "m".to_owned(),

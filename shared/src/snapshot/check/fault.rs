@@ -58,6 +58,8 @@ pub enum Part {
     Arm,
     /// Of its Rules.
     Rule,
+    /// Of its shadow targets, named by the candidate.
+    Shadow,
 }
 
 impl Place {
@@ -91,6 +93,7 @@ impl fmt::Display for Place {
             Part::Attribute => "attribute",
             Part::Arm => "arm",
             Part::Rule => "rule",
+            Part::Shadow => "shadow target",
         };
         write!(formatter, ", {part} {}", Printable(name))
     }
@@ -239,6 +242,18 @@ pub enum Fault {
         /// The other user.
         other: Box<Place>,
     },
+    /// A sample of nothing, or of more than there is.
+    #[error("its sample is not within 1..={}", Slot::COUNT)]
+    Sample,
+    /// Units are drawn, but nothing says what the Unit is.
+    #[error("samples by unit, but names no attribute that is the unit")]
+    SampleWithoutUnit,
+    /// A cap that lets nothing through.
+    #[error("its bytes per second are 0")]
+    BytesPerSecond,
+    /// A key that is not the Objective's; the builder makes none.
+    #[error("its sample key is not derived from the Objective's token")]
+    SampleKey,
     /// A key of another salt; the builder makes none.
     #[error("its slot key is not derived from its salt")]
     SlotKey,

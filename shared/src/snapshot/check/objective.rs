@@ -41,6 +41,8 @@ pub(super) fn check(
         check_rule(payload, objective, rule)
             .map_err(|fault| fault.at(whole().part(Part::Rule, &rule.name)))?;
     }
+    super::shadow::check(payload, objective)
+        .map_err(|(model, fault)| fault.at(whole().part(Part::Shadow, &model)))?;
     check_names(objective)?;
     check_salts(objective)?;
     // No Experiment is two Rules' (their salt would be used twice), so none is nobody's.
