@@ -104,7 +104,8 @@ async fn exchange(
     }
 }
 
-async fn open(address: &Address<'_>) -> Result<SendRequest<Full<Bytes>>, CallError> {
+/// Connects and is ready to send.
+pub(crate) async fn open(address: &Address<'_>) -> Result<SendRequest<Full<Bytes>>, CallError> {
     match address {
         Address::Unix(path) => {
             start(UnixStream::connect(path).await.map_err(CallError::Connect)?).await

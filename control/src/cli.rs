@@ -4,6 +4,7 @@ mod ask;
 mod files;
 mod keygen;
 mod serve;
+mod shadow;
 mod show;
 mod table;
 
@@ -47,6 +48,10 @@ enum Command {
     Rollback(RollbackArguments),
     /// Print a version as rule files that give the same version on an empty registry
     Export(ExportArguments),
+    /// Replay Shadow records to a candidate Model version, and tell how its answers differ
+    ShadowWorker(Box<shadow::ShadowWorkerArguments>),
+    /// Tell what all stored results of a candidate say together
+    ShadowReport(shadow::ShadowReportArguments),
     /// Print the JSON Schema of rule files
     Schema,
 }
@@ -167,6 +172,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Explain(arguments) => block_on(ask::explain(arguments)),
         Command::Rollback(arguments) => block_on(ask::rollback(arguments)),
         Command::Export(arguments) => block_on(ask::export(arguments)),
+        Command::ShadowWorker(arguments) => block_on(shadow::shadow_worker(*arguments)),
+        Command::ShadowReport(arguments) => block_on(shadow::shadow_report(arguments)),
         Command::Schema => Ok(show::print(SCHEMA)?),
     }
 }

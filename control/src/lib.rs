@@ -4,7 +4,8 @@
 //! the [`plan`] tells what that would change, the [`registry`] stores it under a version, which goes
 //! through its [`lifecycle`]: the [`gate`] asks the model servers, and the [`broadcaster`] takes the
 //! signed Snapshot to the routers. [`deploy`] is what drives all of them,
-//! and the [`api`] what people and pipelines talk to.
+//! and the [`api`] what people and pipelines talk to. [`shadow`] is a program of its own beside them: it replays what
+//! routers recorded to a candidate, and compares.
 
 pub mod api;
 pub mod broadcaster;
@@ -19,3 +20,4 @@ pub mod lifecycle;
 pub mod plan;
 pub mod registry;
 pub mod rules;
+pub mod shadow;

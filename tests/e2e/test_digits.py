@@ -1,58 +1,19 @@
 """Real models: digits through MLServer, the same bytes through the router as asked directly."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 
-import pytest
 import requests
 
 import bucketing
-from harness import mlserver, rules
-from harness.mlserver import MLServer
+from harness import rules
+from harness.mlserver import Digits, inference_request
 from harness.stack import Stack
-
-pytestmark = pytest.mark.skipif(mlserver.why_unavailable() is not None, reason=str(mlserver.why_unavailable()))
 
 SPLIT = {"light": 5000, "heavy": 5000}
 
 
-@dataclass(frozen=True)
-class Served:
-    """The two versions by Arm, and handwritten digits that neither was trained on."""
-
-    servers: dict[str, MLServer]
-    digits: list[dict]
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("mlserver")
-    digits = mlserver.train_digits(folder)
-    servers = {name: MLServer(folder / name, "digits", name, folder / f"{name}.joblib") for name in SPLIT}
-    try:
-        for server in servers.values():
-            server.wait_ready()
-        yield Served(servers, digits)
-    finally:
-        for server in servers.values():
-            server.stop()
-
-
-def inference_request(number: int, pixels: list[float]) -> bytes:
-    """An Open Inference (V2) request. Without an `id` MLServer makes one up, and no two answers are equal."""
-    return json.dumps(
-        {
-            "id": f"digit-{number}",
-            "inputs": [{"name": "predict", "shape": [1, 64], "datatype": "FP32", "data": pixels}],
-            "outputs": [{"name": "predict"}, {"name": "predict_proba"}],
-        }
-    ).encode()
-
-
-def test_500_digits_through_the_router_equal_those_asked_directly(stack: Stack, served: Served, show):
-    servers = served.servers
+def test_500_digits_through_the_router_equal_those_asked_directly(stack: Stack, digits: Digits, show):
+    servers = digits.servers
     infer_path = servers["light"].infer_path
     stack.apply(
         [
@@ -73,11 +34,11 @@ def test_500_digits_through_the_router_equal_those_asked_directly(stack: Stack, 
     )
     key = bucketing.SlotKey("digits-trial")
     allocation = bucketing.Allocation.fresh(SPLIT)
-    assert len(served.digits) == 500
+    assert len(digits.inputs) == 500
     arms: Counter[str] = Counter()
     right = 0
     direct, routed = requests.Session(), requests.Session()
-    for number, digit in enumerate(served.digits):
+    for number, digit in enumerate(digits.inputs):
         user = f"writer-{number}"
         arm = allocation.arm_of(key.slot(user))
         body = inference_request(number, digit["pixels"])

@@ -15,7 +15,7 @@ use crate::{
     plan::Plan,
 };
 
-fn client(arguments: &ServerArguments) -> anyhow::Result<Client> {
+pub(super) fn client(arguments: &ServerArguments) -> anyhow::Result<Client> {
     let token = match &arguments.token_file {
         Some(path) => Some(crate::api::read_text(path)?),
         None => std::env::var("SWITCHBOARD_TOKEN").ok().filter(|token| !token.is_empty()),

@@ -122,7 +122,7 @@ pub(super) async fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
 
     let (stopping, stop) = watch::channel(false);
     let serving = tokio::spawn(listener.serve(api::router(deployer, token), stop));
-    wait_for_stop().await?;
+    stopped()?.await;
     tracing::info!("stopping");
     stopping.send_replace(true);
     serving.await.context("the API broke")?; // with it goes the last handle of the broadcaster
@@ -187,12 +187,14 @@ fn lock(database: &Path) -> anyhow::Result<fs::File> {
     Ok(file)
 }
 
-async fn wait_for_stop() -> anyhow::Result<()> {
+/// Ends with SIGTERM or SIGINT; both are caught from now on.
+pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

@@ -10,4 +10,6 @@
 `stack`     keys + control + routers + upstreams under one temporary folder
 `push`      the push protocol as a hostile control plane would speak it
 `traffic`   many users over many connections
+`kafka`     a real Apache Kafka
+`shadow`    Shadow records, their results, and the shadow worker
 """

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import requests
@@ -61,3 +62,37 @@ class MLServer:
 
     def stop(self) -> None:
         self.process.stop()
+
+
+class Digits:
+    """Versions `light` and `heavy` of one model, each on its own MLServer, and digits that neither was trained on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.inputs = train_digits(folder)
+        self.servers = {
+            name: MLServer(folder / name, "digits", name, folder / f"{name}.joblib") for name in ("light", "heavy")
+        }
+
+    def __enter__(self) -> "Digits":
+        try:
+            for server in self.servers.values():
+                server.wait_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self.servers.values():
+            server.stop()
+
+
+def inference_request(number: int, pixels: Sequence[float]) -> bytes:
+    """An Open Inference (V2) request. Without an `id` MLServer makes one up, and no two answers are equal."""
+    return json.dumps(
+        {
+            "id": f"digit-{number}",
+            "inputs": [{"name": "predict", "shape": [1, 64], "datatype": "FP32", "data": pixels}],
+            "outputs": [{"name": "predict"}, {"name": "predict_proba"}],
+        }
+    ).encode()

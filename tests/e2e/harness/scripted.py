@@ -42,14 +42,14 @@ Script = Callable[[Delivery], Iterator[bytes] | bytes]
 
 
 class ScriptedModel:
-    """Listens on a free port; each connection is served by its own thread."""
+    """Listens on a free port, or on `port`; each connection is served by its own thread."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, port: int = 0) -> None:
         self.script = script
         self.deliveries: list[Delivery] = []
         self.connections = 0
         self._connections: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
