@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ REJOINS_AT_ONCE = "group.instance.id=only"
 
 
 @pytest.fixture
-def topics(kafka: Kafka, tmp_path: Path) -> Topics:
-    return Topics(kafka, tmp_path, CANDIDATE)
+def topics(kafka: Kafka, tmp_path: Path) -> Iterator[Topics]:
+    topics = Topics(kafka, tmp_path, CANDIDATE)
+    yield topics
+    topics.kill()
 
 
 def plain_records(count: int, first: int = 0) -> list[bytes]:

@@ -102,7 +102,8 @@ class Topics:
         self.records = kafka.create_topic(f"records-{folder.name}", partitions)
         self.results_topic = kafka.create_topic(f"results-{folder.name}", partitions)
         self.group = f"switchboard-shadow-worker.{candidate}"
-        self._workers = 0
+        self._workers: list[Process] = []
+        self._names = 0
 
     def produce(self, records: Sequence[bytes]) -> None:
         """Keyed as a router does, by Unit."""
@@ -120,19 +121,28 @@ class Topics:
 
     def start(self, *flags: str, properties: str = "", **popen: object) -> Process:
         """A worker that goes on until it is told to stop."""
-        self._workers += 1
-        name = f"worker-{self._workers}"
+        name = self._name()
         (self.folder / f"{name}.properties").write_text(properties)
-        return Process(name, self._command("shadow-worker", name, *flags), self.folder / f"{name}.log", **popen)
+        worker = Process(name, self._command("shadow-worker", name, *flags), self.folder / f"{name}.log", **popen)
+        self._workers.append(worker)
+        return worker
+
+    def kill(self) -> None:
+        """Ends every worker that a test has left behind."""
+        for worker in self._workers:
+            worker.kill()
 
     def work(self, *flags: str) -> dict:
         """Replays all that is there; returns the worker's report."""
-        self._workers += 1
-        return self._json("shadow-worker", f"worker-{self._workers}", "--until-end", *flags)
+        return self._json("shadow-worker", self._name(), "--until-end", *flags)
 
     def report(self) -> dict:
         """What all stored results say together."""
         return self._json("shadow-report", "report")
+
+    def _name(self) -> str:
+        self._names += 1
+        return f"worker-{self._names}"
 
     def _json(self, command: str, name: str, *flags: str) -> dict:
         (self.folder / f"{name}.properties").touch()

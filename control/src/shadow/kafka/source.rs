@@ -200,6 +200,15 @@ impl ConsumerContext for Watch {
         }
     }
 
+    /// What was paused before it went to and fro is still paused, and no one else would think of resuming it.
+    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(partitions) = rebalance
+            && let Err(error) = consumer.resume(partitions)
+        {
+            tracing::warn!(%error, "cannot resume partitions that are new");
+        }
+    }
+
     fn commit_callback(&self, result: KafkaResult<()>, _: &TopicPartitionList) {
         match result {
             Ok(()) | Err(KafkaError::ConsumerCommit(RDKafkaErrorCode::NoOffset)) => {}
