@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub mod events;
+pub mod feed;
 pub mod link;
 pub mod worker;
 
@@ -11,6 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use self::feed::Feed;
 use self::worker::Worker;
 use crate::net::address::Address;
 use crate::net::cores::Cores;
@@ -25,7 +27,7 @@ use crate::signal::StopSignal;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What is sent.
-    pub scenario: Scenario,
+    pub source: Source,
     /// Where it is sent.
     pub target: Address,
     /// When it is sent.
@@ -52,6 +54,15 @@ pub struct Plan {
     pub checks: Checks,
 }
 
+/// Where requests come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// They are made by these templates and draws.
+    Scenario(Scenario),
+    /// They were recorded; each thread is handed a [`Feed`] of its own.
+    Records,
+}
+
 /// Whether connections are used again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reuse {
@@ -68,6 +79,8 @@ pub struct Checks {
     pub statuses: Vec<u16>,
     /// Header fields by lower-case name, with their exact value.
     pub headers: Vec<(String, String)>,
+    /// A stream of events must end with `data: [DONE]`.
+    pub stream_done: bool,
 }
 
 /// A started run.
@@ -87,6 +100,9 @@ pub struct Finished {
     pub tally: Tally,
     /// Requests that were due but never sent.
     pub unsent: u64,
+    /// CPU time of the thread over the time that passed in the measured window, `0..=1`; of several
+    /// threads, the busiest.
+    pub busy: f64,
 }
 
 /// Why a run failed as a whole.
@@ -104,13 +120,14 @@ pub enum GeneratorError {
 const START_DELAY: Duration = Duration::from_millis(20);
 
 impl Run {
-    /// Starts the threads; `recorders` has one for each, or is empty.
+    /// Starts the threads; `recorders` and `feeds` have one for each, or are empty.
     ///
     /// # Errors
     /// `Thread`, before anything is sent.
     pub fn start(
         plan: &Arc<Plan>,
         mut recorders: Vec<Recorder>,
+        mut feeds: Vec<Feed>,
         stop: &StopSignal,
     ) -> Result<Self, GeneratorError> {
         let (second, seconds) = mpsc::channel();
@@ -124,6 +141,7 @@ impl Run {
                 plan: Arc::clone(plan),
                 thread,
                 recorder: recorders.pop(),
+                feed: feeds.pop(),
                 seconds: second.clone(),
                 stop: stop.clone(),
             };
@@ -165,11 +183,12 @@ impl Run {
     /// # Errors
     /// The first thread that failed.
     pub fn finish(self) -> Result<Finished, GeneratorError> {
-        let mut total = Finished { tally: Tally::default(), unsent: 0 };
+        let mut total = Finished { tally: Tally::default(), unsent: 0, busy: 0.0 };
         for thread in self.threads {
             let finished = thread.join().map_err(|_| GeneratorError::Died)??;
             total.tally.merge(&finished.tally);
             total.unsent += finished.unsent;
+            total.busy = total.busy.max(finished.busy);
         }
         Ok(total)
     }
@@ -180,6 +199,7 @@ struct Part {
     plan: Arc<Plan>,
     thread: u16,
     recorder: Option<Recorder>,
+    feed: Option<Feed>,
     seconds: Sender<Second>,
     stop: StopSignal,
 }

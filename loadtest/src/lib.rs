@@ -7,6 +7,7 @@
 //! - [`recorder`]: what one thread measured; [`accounting`]: CPU time of other processes
 //! - [`report`]: what the run found out
 //!
+//! [`capacity`] searches for the rate that a target holds, [`replay`] sends recorded requests, and
 //! [`compare`] runs it against several proxies.
 //!
 //! The other side and what both share:
@@ -14,7 +15,9 @@
 //! - [`http1`]: bytes of HTTP/1.1; [`net`]: the only code that knows the runtime
 //! - [`text`], [`signal`], [`limits`]: what people write, what the host says, every maximum
 
+pub mod capacity;
 pub mod compare;
+pub mod replay;
 pub mod run;
 
 pub mod scenario;

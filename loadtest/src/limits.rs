@@ -55,8 +55,39 @@ pub const LABELS_MAX: usize = 4096;
 /// Longest value of such a header that is kept.
 pub const LABEL_BYTES_MAX: usize = 256;
 
-/// Seconds of the timeline: more than a day.
-pub const TIMELINE_SECONDS_MAX: usize = 100_000;
+/// Rows of the timeline: two hours of seconds. A longer run has rows of two, four, eight … seconds,
+/// so that a day needs no more memory than an afternoon.
+pub const TIMELINE_ROWS_MAX: usize = 7200;
+
+/// Longest run that may be asked for: a week.
+pub const RUN_SECONDS_MAX: u64 = 7 * 24 * 3600;
+
+/// Steps of one list of rates: more than anyone writes by hand.
+pub const RATE_STEPS_MAX: usize = 100;
+
+/// Users that are told apart where an Arm's users are counted: 128 KiB for each Objective × Arm.
+pub const USERS_COUNTED_MAX: u64 = 1 << 20;
+
+/// Largest server-sent event that is looked into; of a longer one only its start is.
+pub const EVENT_BYTES_MAX: usize = 64 * 1024;
+
+/// Largest scenario file: templates of bodies are in it.
+pub const SCENARIO_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Recorded bodies of one scenario together; they are all kept in memory.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Values of one attribute, and attributes of one scenario.
+pub const ATTRIBUTE_VALUES_MAX: usize = 10_000;
+
+/// Measurements of one search for the capacity.
+pub const CAPACITY_STEPS_MAX: u16 = 100;
+
+/// Records that are read ahead of their replay, for each generator thread.
+pub const REPLAY_AHEAD_MAX: usize = 256;
+
+/// Longest line of a record file: a body of 64 MiB, each byte escaped as two characters.
+pub const RECORD_LINE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Bytes of recorded lines that a thread collects before it hands them to the writer.
 pub const RECORD_BATCH_BYTES: usize = 64 * 1024;

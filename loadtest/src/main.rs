@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use switchboard_loadtest::capacity::{self, CapacityArguments};
 use switchboard_loadtest::compare::{self, arguments::CompareArguments};
+use switchboard_loadtest::replay::{self, ReplayArguments};
 use switchboard_loadtest::run::{self, arguments::RunArguments};
 use switchboard_loadtest::upstream::serve::{self, UpstreamArguments};
 
@@ -17,7 +19,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Capacity(Box<CapacityArguments>),
     Compare(Box<CompareArguments>),
+    Replay(Box<ReplayArguments>),
     Run(Box<RunArguments>),
     Upstream(Box<UpstreamArguments>),
 }
@@ -34,6 +38,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
+        Command::Capacity(arguments) => Ok(capacity::run(&arguments)?),
+        Command::Replay(arguments) => Ok(replay::run(&arguments)?),
         Command::Compare(arguments) => {
             compare::run(&arguments)?;
             Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 pub mod decisions;
 pub mod labels;
 pub mod records;
+pub mod users;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ pub enum Failure {
     Connect,
     /// The connection broke or ended before the answer's last byte.
     Reset,
+    /// A stream of events that ended without its last one.
+    Truncated,
     /// No whole answer within `--timeout`.
     Timeout,
     /// The answer is not HTTP.
@@ -33,9 +36,10 @@ pub enum Failure {
 
 impl Failure {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Connect,
         Self::Reset,
+        Self::Truncated,
         Self::Timeout,
         Self::Parse,
         Self::Status,
@@ -48,6 +52,7 @@ impl Failure {
         match self {
             Self::Connect => "connect",
             Self::Reset => "reset",
+            Self::Truncated => "truncated",
             Self::Timeout => "timeout",
             Self::Parse => "parse",
             Self::Status => "status",
@@ -81,8 +86,20 @@ pub struct Tally {
     pub first_event: Histogram<u64>,
     /// Between two events of one stream.
     pub event_gap: Histogram<u64>,
+    /// Due to the first event that carries text of an answer.
+    pub first_token: Histogram<u64>,
+    /// Between two such events of one stream.
+    pub token_gap: Histogram<u64>,
+    /// Streams of events.
+    pub streams: u64,
+    /// Those that ended with `[DONE]`.
+    pub streams_done: u64,
     /// Server-sent events.
     pub events: u64,
+    /// Events that carry text of an answer.
+    pub tokens: u64,
+    /// Requests that were due while the window lasted and were sent, in it or later.
+    pub due_and_sent: u64,
     /// Whole answers.
     pub answers: u64,
     /// Answers that were whole before the window ended: what the CPU time of the window bought.
@@ -115,7 +132,13 @@ impl Default for Tally {
             lag: histogram(),
             first_event: histogram(),
             event_gap: histogram(),
+            first_token: histogram(),
+            token_gap: histogram(),
+            streams: 0,
+            streams_done: 0,
             events: 0,
+            tokens: 0,
+            due_and_sent: 0,
             answers: 0,
             answers_in_window: 0,
             sent_in_window: 0,
@@ -158,6 +181,8 @@ impl Tally {
             (&mut self.lag, &other.lag),
             (&mut self.first_event, &other.first_event),
             (&mut self.event_gap, &other.event_gap),
+            (&mut self.first_token, &other.first_token),
+            (&mut self.token_gap, &other.token_gap),
         ];
         for (ours, theirs) in pairs {
             let added = ours.add(theirs);
@@ -169,7 +194,11 @@ impl Tally {
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }
+        self.streams += other.streams;
+        self.streams_done += other.streams_done;
         self.events += other.events;
+        self.tokens += other.tokens;
+        self.due_and_sent += other.due_and_sent;
         self.answers += other.answers;
         self.answers_in_window += other.answers_in_window;
         self.sent_in_window += other.sent_in_window;
@@ -192,26 +221,50 @@ pub(crate) fn record(histogram: &mut Histogram<u64>, duration: Duration) {
     histogram.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
 }
 
-/// One second of one thread, for the progress line and the timeline.
+/// One second of one thread, for the progress line, the timeline and the interval log.
 #[derive(Debug)]
 pub struct Second {
-    /// Seconds since the run started.
+    /// Which one since the run started. The measured window starts with a second of its own, so the
+    /// last one of the warm-up may be shorter.
     pub second: u64,
+    /// When it began, since the run's start.
+    pub start: Duration,
+    /// Whether it belongs to the warm-up.
+    pub is_warmup: bool,
     /// Requests that ended, well or not.
     pub requests: u64,
     /// Those that failed.
     pub failures: u64,
-    /// Of whole answers, in nanoseconds, two digits.
+    /// Of whole answers, in nanoseconds; after the warm-up, only of requests that were due after it.
     pub latency: Histogram<u64>,
 }
 
 impl Second {
-    /// An empty second.
-    pub(crate) fn new(second: u64) -> Self {
-        let latency = Histogram::new_with_bounds(10_000, LATENCY_NANOSECONDS_MAX, 2)
-            .expect("constant, valid bounds");
-        Self { second, requests: 0, failures: 0, latency }
+    /// The empty second that `age` falls into, where the warm-up lasts `warmup`.
+    pub fn at(age: Duration, warmup: Duration) -> Self {
+        let warmup_seconds = warmup.as_secs() + u64::from(warmup.subsec_nanos() > 0);
+        let is_warmup = age < warmup;
+        let (second, start) = if is_warmup {
+            (age.as_secs(), Duration::from_secs(age.as_secs()))
+        } else {
+            let seconds = (age - warmup).as_secs();
+            (warmup_seconds + seconds, warmup + Duration::from_secs(seconds))
+        };
+        Self { second, start, is_warmup, requests: 0, failures: 0, latency: histogram() }
     }
+
+    /// Adds another thread's part of the same second.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.failures += other.failures;
+        let added = self.latency.add(&other.latency);
+        debug_assert!(added.is_ok(), "both have the same bounds");
+    }
+}
+
+/// A histogram of two digits, where there may be many of them: 30 KB.
+pub(crate) fn small_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(10_000, LATENCY_NANOSECONDS_MAX, 2).expect("constant, valid bounds")
 }
 
 #[cfg(test)]

@@ -1,27 +1,34 @@
 //! `switchboard-loadtest run`: flags in, report out.
 
 pub mod arguments;
+pub mod watch;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use self::arguments::{ArgumentsError, RunArguments};
-use crate::accounting::{AccountingError, Sample, Usage};
-use crate::generator::{GeneratorError, Run};
+use hdrhistogram::serialization::V2DeflateSerializer;
+
+use self::arguments::{ArgumentsError, Asked, OutputArguments, RunArguments};
+use self::watch::{Watched, watch};
+use crate::accounting::AccountingError;
+use crate::generator::feed::Feed;
+use crate::generator::{Finished, GeneratorError, Run};
 use crate::recorder::records::{Records, RecordsError};
+use crate::report::folder::Folder;
+use crate::report::interval_log;
 use crate::report::percentiles::write_hgrm;
-use crate::report::progress::Progress;
 use crate::report::summary::{Around, Summary};
 use crate::report::table;
-use crate::report::timeline::Timeline;
 use crate::signal::{StopSignal, raise_open_files_limit};
 
-/// Exit code where requests failed: the target's fault.
+/// Exit code where a check does not hold: the target's fault.
+pub const EXIT_CHECKS: u8 = 1;
+
+/// Exit code where requests failed otherwise: the target's fault too.
 pub const EXIT_FAILURES: u8 = 2;
 
 /// Exit code where the generator fell behind its schedule: the numbers are not to be trusted.
@@ -61,22 +68,50 @@ pub enum RunError {
 /// # Errors
 /// Before anything is sent, or where the report cannot be written.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode, RunError> {
-    let plan = Arc::new(arguments.plan()?);
+    let asked = arguments.asked()?;
     let stop = StopSignal::install().map_err(RunError::Process)?;
     raise_open_files_limit();
-    let records = arguments
+    let (lag_max, output) = (arguments.load.lag_max.duration(), &arguments.output);
+    let measured = measure(asked, Vec::new(), lag_max, output, &stop)?;
+    report(&measured, output)?;
+    Ok(exit_code(&measured.summary))
+}
+
+/// What a run measured, and what follows from it.
+#[derive(Debug)]
+pub struct Measured {
+    /// The conclusions.
+    pub summary: Summary,
+    /// All counts and distributions.
+    pub finished: Finished,
+}
+
+/// Sends what was asked until its end or a signal. `feeds` has one for each thread, or is empty.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn measure(
+    asked: Asked,
+    feeds: Vec<Feed>,
+    lag_max: Duration,
+    output: &OutputArguments,
+    stop: &StopSignal,
+) -> Result<Measured, RunError> {
+    let Asked { plan, shares } = asked;
+    let plan = Arc::new(plan);
+    let folder = output.out.as_deref().map(|path| Folder::create(path).map_err(in_file(path)));
+    let folder = folder.transpose()?;
+    let records = output
         .record
         .as_deref()
-        .map(|path| Records::create(path, arguments.record_max))
+        .map(|path| Records::create(path, output.record_max))
         .transpose()?;
     let recorders =
         records.iter().flat_map(|records| (0..plan.threads).map(|_| records.recorder()));
-    let started_unix_ms = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let started = SystemTime::now();
 
-    let generator = Run::start(&plan, recorders.collect(), &stop)?;
-    let watched = watch(&generator, &arguments.cpu_of)?;
+    let generator = Run::start(&plan, recorders.collect(), feeds, stop)?;
+    let watched = follow(&generator, output, folder.as_ref(), started)?;
     let span = generator.span;
     let finished = generator.finish()?;
     if let Some(records) = records {
@@ -87,114 +122,93 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, RunError> {
         Some(end) => end.min(watched.ended),
         None => finished.tally.last_done.unwrap_or(watched.ended),
     };
+    let started_unix_ms = started
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let around = Around {
         command: command_line(),
         started_unix_ms,
         window: window_end.saturating_duration_since(span.measured_from),
-        lag_max: arguments.lag_max.duration(),
+        lag_max,
+        shares,
         usages: watched.usages,
         timeline: watched.timeline.finish(),
     };
     let summary = Summary::new(&plan, &finished, around);
-    if let Some(path) = &arguments.hgrm {
+    Ok(Measured { summary, finished })
+}
+
+/// Follows a run to its end; where there is a folder, its seconds are logged as they pass.
+fn follow(
+    generator: &Run,
+    output: &OutputArguments,
+    folder: Option<&Folder>,
+    started: SystemTime,
+) -> Result<Watched, RunError> {
+    let Some(folder) = folder else { return watch(generator, &output.cpu_of, |_| Ok(())) };
+    let path = folder.log_path();
+    let mut out = BufWriter::new(File::create(&path).map_err(in_file(&path))?);
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log =
+        interval_log::begin(&mut out, &mut serializer, started).map_err(in_file(&path))?;
+    let watched = watch(generator, &output.cpu_of, |second| {
+        interval_log::write(&mut log, second).map_err(in_file(&path))
+    })?;
+    out.flush().map_err(in_file(&path))?;
+    Ok(watched)
+}
+
+/// Writes all reports that were asked for.
+///
+/// # Errors
+/// `Report`.
+pub fn report(measured: &Measured, output: &OutputArguments) -> Result<(), RunError> {
+    let Measured { summary, finished } = measured;
+    if let Some(path) = &output.hgrm {
         write_file(path, |out| write_hgrm(&finished.tally.latency, out))?;
     }
-    write_summary(&summary, arguments)?;
-    Ok(exit_code(&summary))
-}
-
-/// What was seen from outside while the threads worked.
-struct Watched {
-    usages: Vec<Usage>,
-    timeline: Timeline,
-    ended: Instant,
-}
-
-/// Follows a run to its end: progress, timeline, and CPU times over the measured window.
-fn watch(run: &Run, pids: &[u32]) -> Result<Watched, RunError> {
-    let length = run.span.end.map(|end| end.saturating_duration_since(run.span.start));
-    let progress = Progress::over(length);
-    let mut timeline = Timeline::default();
-    let mut before: Option<Vec<Sample>> = None;
-    let mut after: Option<Vec<Sample>> = None;
-    let sample = || pids.iter().map(|pid| Sample::of(*pid)).collect::<Result<Vec<_>, _>>();
-    let mut ended = None;
-    loop {
-        let now = Instant::now();
-        if before.is_none() && now >= run.span.measured_from {
-            before = Some(sample()?);
-        }
-        if after.is_none() && run.span.end.is_some_and(|end| now >= end) {
-            after = Some(sample()?);
-        }
-        if run.is_finished() {
-            ended.get_or_insert(now);
-            break;
-        }
-        progress.show(now.saturating_duration_since(run.span.start), timeline.newest().as_ref());
-        match run.seconds.recv_timeout(wait(run, now)) {
-            Ok(second) => timeline.add(second),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(1)),
-        }
+    if let Some(path) = &output.out {
+        let folder = Folder::create(path).map_err(in_file(path))?;
+        folder.write(summary, &finished.tally).map_err(in_file(path))?;
     }
-    timeline_rest(run, &mut timeline);
-    progress.clear();
-    let after = match after {
-        Some(after) => after,
-        None => sample()?,
-    };
-    let usages = before
-        .unwrap_or_default()
-        .iter()
-        .zip(&after)
-        .zip(pids)
-        .map(|((before, after), pid)| before.usage_until(*pid, after))
-        .collect();
-    Ok(Watched { usages, timeline, ended: ended.unwrap_or_else(Instant::now) })
+    write_summary(summary, output.json.as_deref())
 }
 
-/// Until the next moment of the span, or a look at the threads.
-fn wait(run: &Run, now: Instant) -> Duration {
-    let look = Duration::from_millis(20);
-    [Some(run.span.measured_from), run.span.end]
-        .into_iter()
-        .flatten()
-        .filter(|moment| *moment > now)
-        .map(|moment| moment - now)
-        .fold(look, Duration::min)
-}
-
-fn timeline_rest(run: &Run, timeline: &mut Timeline) {
-    while let Ok(second) = run.seconds.try_recv() {
-        timeline.add(second);
-    }
-}
-
-fn write_summary(summary: &Summary, arguments: &RunArguments) -> Result<(), RunError> {
+fn write_summary(summary: &Summary, json: Option<&Path>) -> Result<(), RunError> {
     let stdout = Path::new("-");
-    let json_to_stdout = arguments.json.as_deref() == Some(stdout);
-    if let Some(path) = arguments.json.as_deref() {
-        let write_json = |mut out: Box<dyn Write>| {
-            serde_json::to_writer_pretty(&mut out, summary)?;
-            writeln!(out)?;
-            out.flush()
-        };
-        let written = if json_to_stdout {
-            write_json(Box::new(io::stdout().lock()))
-        } else {
-            File::create(path).and_then(|file| write_json(Box::new(BufWriter::new(file))))
-        };
-        written.map_err(|source| RunError::Report { path: path.to_owned(), source })?;
+    let json_to_stdout = json == Some(stdout);
+    if let Some(path) = json {
+        write_json(path, summary)?;
     }
     if !json_to_stdout {
-        table::write(summary, &mut io::stdout().lock())
-            .map_err(|source| RunError::Report { path: stdout.to_owned(), source })?;
+        table::write(summary, &mut io::stdout().lock()).map_err(in_file(stdout))?;
     }
     Ok(())
 }
 
-fn write_file(
+/// Writes a report as JSON; `-` is standard output.
+///
+/// # Errors
+/// `Report`.
+pub fn write_json(path: &Path, report: &impl serde::Serialize) -> Result<(), RunError> {
+    let write_json = |mut out: Box<dyn Write>| {
+        serde_json::to_writer_pretty(&mut out, report)?;
+        writeln!(out)?;
+        out.flush()
+    };
+    let written = if path == Path::new("-") {
+        write_json(Box::new(io::stdout().lock()))
+    } else {
+        File::create(path).and_then(|file| write_json(Box::new(BufWriter::new(file))))
+    };
+    written.map_err(in_file(path))
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// `Report`.
+pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), RunError> {
@@ -203,12 +217,19 @@ fn write_file(
         write(&mut out)?;
         out.flush()
     });
-    written.map_err(|source| RunError::Report { path: path.to_owned(), source })
+    written.map_err(in_file(path))
 }
 
-fn exit_code(summary: &Summary) -> ExitCode {
+fn in_file(path: &Path) -> impl Fn(io::Error) -> RunError {
+    move |source| RunError::Report { path: path.to_owned(), source }
+}
+
+/// What a program that started this one should know.
+pub fn exit_code(summary: &Summary) -> ExitCode {
     if !summary.valid {
         ExitCode::from(EXIT_INVALID)
+    } else if !summary.failed_checks.is_empty() {
+        ExitCode::from(EXIT_CHECKS)
     } else if summary.failures_total > 0 {
         ExitCode::from(EXIT_FAILURES)
     } else {
@@ -217,7 +238,7 @@ fn exit_code(summary: &Summary) -> ExitCode {
 }
 
 /// The arguments, with the program's name in place of its path: a result tells no one's folders.
-fn command_line() -> Vec<String> {
+pub fn command_line() -> Vec<String> {
     let mut arguments: Vec<String> = std::env::args().collect();
     if let Some(program) = arguments.first_mut()
         && let Some(name) = Path::new(program).file_name()

@@ -1,6 +1,11 @@
 //! What is sent: which requests, for which users, in which mix. Pure once it is made.
 
 pub mod arguments;
+pub mod attributes;
+pub mod body;
+pub mod file;
+pub mod head;
+pub mod size;
 pub mod template;
 pub mod url;
 pub mod users;
@@ -8,8 +13,11 @@ pub mod users;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use self::attributes::Attribute;
+use self::body::Body;
 use self::template::{Template, Values};
 use self::users::{UserDraw, Users};
+use crate::generator::Checks;
 use crate::http1::framing::Asked;
 
 /// Everything that one run sends. Shared by its threads.
@@ -19,6 +27,8 @@ pub struct Scenario {
     pub requests: Vec<RequestTemplate>,
     /// Whom requests are sent for.
     pub users: Users,
+    /// What templates may name besides user, number and Objective.
+    pub attributes: Vec<Attribute>,
     /// Makes the draws repeatable.
     pub seed: u64,
 }
@@ -33,11 +43,13 @@ pub struct RequestTemplate {
     /// Request line and header fields; the body's length and the empty line are added.
     pub head: Template,
     /// What follows the head.
-    pub body: Template,
+    pub body: Body,
     /// How the body's length is told.
     pub body_coding: BodyCoding,
     /// What its method asks for.
     pub asked: Asked,
+    /// What its answers must hold, where that is another thing than for the rest.
+    pub checks: Option<Checks>,
 }
 
 /// How a request's body is framed.
@@ -59,6 +71,7 @@ pub struct Draws {
     weights_sum: u64,
     body: Vec<u8>,
     user: String,
+    drawn: Vec<usize>,
 }
 
 /// Which request was rendered.
@@ -79,6 +92,7 @@ impl Draws {
             weights_sum: scenario.requests.iter().map(|request| u64::from(request.weight)).sum(),
             body: Vec::new(),
             user: String::new(),
+            drawn: Vec::new(),
         }
     }
 
@@ -89,13 +103,24 @@ impl Draws {
         let user = self.users.next(number, &mut self.random);
         users::name(user, &mut self.user);
         let objective = request.objective.as_deref().unwrap_or_default();
-        let values = Values { user: &self.user, number, objective };
+        self.drawn.clear();
+        for attribute in &scenario.attributes {
+            self.drawn.push(attribute.draw(user, scenario.seed, &mut self.random));
+        }
+        let values = Values {
+            user: &self.user,
+            number,
+            objective,
+            attributes: &scenario.attributes,
+            drawn: &self.drawn,
+            padding: 0,
+        };
         request.head.render(&values, wire);
         match request.body_coding {
             BodyCoding::None => wire.extend_from_slice(b"\r\n"),
             BodyCoding::Length => {
                 self.body.clear();
-                request.body.render(&values, &mut self.body);
+                request.body.render(&values, &mut self.random, &mut self.body);
                 wire.extend_from_slice(b"content-length: ");
                 wire.extend_from_slice(itoa::Buffer::new().format(self.body.len()).as_bytes());
                 wire.extend_from_slice(b"\r\n\r\n");
@@ -103,7 +128,7 @@ impl Draws {
             }
             BodyCoding::Chunked => {
                 self.body.clear();
-                request.body.render(&values, &mut self.body);
+                request.body.render(&values, &mut self.random, &mut self.body);
                 wire.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n");
                 let (first, second) = self.body.split_at(self.body.len() / 2);
                 for piece in [first, second].into_iter().filter(|piece| !piece.is_empty()) {
@@ -134,21 +159,24 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
+    use super::attributes::Form;
     use super::*;
     use crate::scenario::users::Choice;
 
     fn scenario(requests: Vec<RequestTemplate>) -> Scenario {
-        Scenario { requests, users: Users { count: 10, choice: Choice::Sequence }, seed: 1 }
+        let users = Users { count: 10, choice: Choice::Sequence };
+        Scenario { requests, users, attributes: Vec::new(), seed: 1 }
     }
 
     fn request(weight: u32, body_coding: BodyCoding) -> RequestTemplate {
         RequestTemplate {
             weight,
             objective: Some("HOME".to_owned()),
-            head: Template::parse("POST /{n} HTTP/1.1\r\nuser: {user}\r\n"),
-            body: Template::parse("{\"o\":\"{objective}\"}"),
+            head: Template::parse("POST /{n} HTTP/1.1\r\nuser: {user}\r\n", &[], Form::Plain),
+            body: Body::Template(Template::parse("{\"o\":\"{objective}\"}", &[], Form::Json)),
             body_coding,
             asked: Asked::Whole,
+            checks: None,
         }
     }
 

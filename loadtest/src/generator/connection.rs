@@ -4,11 +4,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Reuse;
-use super::link::{Link, Slot};
-use super::worker::{Sent, Worker};
+use super::link::{Expected, Link, Slot};
+use super::worker::{Job, Sent, Worker};
 use crate::recorder::{Failure, record};
-use crate::scenario::Drawn;
-use crate::schedule::{Load, Ticket};
+use crate::schedule::Ticket;
 
 /// How long a closed loop rests after it could not connect, lest it spins.
 const CONNECT_REST: Duration = Duration::from_millis(10);
@@ -17,33 +16,32 @@ const CONNECT_REST: Duration = Duration::from_millis(10);
 pub async fn drive(worker: &Rc<Worker>, slot: &Rc<Slot>) {
     let pipeline = usize::from(worker.plan.pipeline);
     let keep_alive = worker.plan.reuse == Reuse::KeepAlive;
-    let mut tickets = Vec::with_capacity(pipeline);
+    let mut jobs = Vec::with_capacity(pipeline);
     let mut link = None;
     let mut wire = Vec::new();
-    while let Some(first) = worker.take(Instant::now()) {
+    while let Some(first) = worker.take().await {
         if keep_alive {
             ensure_link(worker, slot, &mut link).await; // while the request is not due yet
         }
-        wait_until_due(worker, first).await;
+        wait_until_due(worker, first.ticket).await;
         if !keep_alive {
             ensure_link(worker, slot, &mut link).await;
         }
         let Some(mut open) = link.take() else {
             fail_unsent(worker, slot, first);
-            if worker.plan.load == Load::Closed {
+            if worker.plan.load.is_closed() {
                 worker.timer.sleep(CONNECT_REST).await;
             }
             continue;
         };
-        tickets.clear();
-        tickets.push(first);
-        while tickets.len() < pipeline
-            && let Some(ticket) = worker.take_due(Instant::now())
+        jobs.push(first);
+        while jobs.len() < pipeline
+            && let Some(job) = worker.take_due(Instant::now())
         {
-            tickets.push(ticket);
+            jobs.push(job);
         }
         let usable;
-        (usable, wire) = exchange(worker, slot, &mut open, &tickets, wire).await;
+        (usable, wire) = exchange(worker, slot, &mut open, &mut jobs, wire).await;
         if usable && keep_alive {
             link = Some(open);
         }
@@ -58,7 +56,7 @@ async fn ensure_link(worker: &Worker, slot: &Rc<Slot>, link: &mut Option<Link>) 
 }
 
 async fn wait_until_due(worker: &Worker, ticket: Ticket) {
-    if worker.plan.load == Load::Closed {
+    if worker.plan.load.is_closed() {
         if ticket.due > ticket.taken {
             worker.timer.sleep_until(ticket.due).await; // the start of the run
         }
@@ -73,11 +71,12 @@ async fn wait_until_due(worker: &Worker, ticket: Ticket) {
     }
 }
 
-fn fail_unsent(worker: &Worker, slot: &Slot, ticket: Ticket) {
+fn fail_unsent(worker: &Worker, slot: &Slot, job: Job) {
     worker.begin(slot, 1);
-    let drawn = Drawn { request: 0, user: 0 };
-    let sent = Sent { ticket, drawn, at: Instant::now(), place: (0, 0) };
-    worker.end(sent, Err(Failure::Connect));
+    // It is drawn, or the users' turns would depend on the target's state.
+    let what = worker.render(&job, &mut Vec::new());
+    let sent = Sent { ticket: job.ticket, what, at: Instant::now(), place: (0, 0) };
+    worker.end(&sent, Err(Failure::Connect));
     slot.deadline.set(None);
 }
 
@@ -87,18 +86,18 @@ async fn exchange(
     worker: &Worker,
     slot: &Slot,
     link: &mut Link,
-    tickets: &[Ticket],
+    jobs: &mut Vec<Job>,
     mut wire: Vec<u8>,
 ) -> (bool, Vec<u8>) {
     wire.clear();
-    let mut sent = Vec::with_capacity(tickets.len());
-    for ticket in tickets {
-        let drawn = worker.render(*ticket, &mut wire);
+    let mut sent = Vec::with_capacity(jobs.len());
+    for job in jobs.drain(..) {
+        let what = worker.render(&job, &mut wire);
         link.requests += 1;
         let place = (link.number, link.requests);
-        sent.push(Sent { ticket: *ticket, drawn, at: Instant::now(), place });
+        sent.push(Sent { ticket: job.ticket, what, at: Instant::now(), place });
     }
-    if worker.plan.load == Load::Closed {
+    if worker.plan.load.is_closed() {
         // A closed loop's request is due when it leaves, not when its connection was opened.
         for sent in &mut sent {
             sent.ticket.due = sent.at;
@@ -110,13 +109,17 @@ async fn exchange(
     let mut usable = true;
     for sent in sent {
         if !usable {
-            worker.end(sent, Err(Failure::Reset));
+            worker.end(&sent, Err(Failure::Reset));
             continue;
         }
-        let asked = worker.plan.scenario.requests[sent.drawn.request].asked;
-        let answer = link.read_answer(asked, &worker.plan.checks, &worker.tally).await;
+        let expected = Expected {
+            asked: worker.asked(&sent.what),
+            checks: worker.checks(&sent.what),
+            is_measured: worker.is_measured(sent.ticket),
+        };
+        let answer = link.read_answer(expected, &worker.tally).await;
         usable = answer.as_ref().is_ok_and(|answer| !answer.close);
-        worker.end(sent, answer);
+        worker.end(&sent, answer);
         slot.deadline.set(Some(Instant::now() + worker.plan.timeout));
     }
     slot.deadline.set(None);

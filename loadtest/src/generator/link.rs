@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use httparse::{Header, Status};
 
 use super::Checks;
-use super::events::EventScanner;
+use super::events::{Event, EventScanner};
 use crate::http1::body::BodyDecoder;
 use crate::http1::framing::{Asked, Message, of_response};
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, READ_BYTES};
@@ -68,12 +68,38 @@ pub struct Answer {
     pub close: bool,
     /// Bytes of its body.
     pub body_bytes: u64,
-    /// Server-sent events.
-    pub events: u64,
-    /// When the first event had come.
-    pub first_event: Option<Instant>,
+    /// What its stream of events held, if it is one.
+    pub stream: Option<StreamSeen>,
     /// When its last byte had come.
     pub done: Instant,
+}
+
+/// What a stream of server-sent events held.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamSeen {
+    /// All events.
+    pub events: u64,
+    /// Those that carry text of an answer.
+    pub tokens: u64,
+    /// When the first event had come.
+    pub first_event: Option<Instant>,
+    /// When the first token had come.
+    pub first_token: Option<Instant>,
+    /// Whether `[DONE]` came.
+    pub is_done: bool,
+    /// Whether it ended in the middle of an event.
+    pub is_cut: bool,
+}
+
+/// What an answer is read for.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// Whether it has a body.
+    pub asked: Asked,
+    /// What its head must hold.
+    pub checks: &'a Checks,
+    /// Whether its events count.
+    pub is_measured: bool,
 }
 
 /// An answer's head, without its text.
@@ -133,12 +159,11 @@ impl Link {
     /// Why there is no whole answer; the connection is of no more use.
     pub async fn read_answer(
         &mut self,
-        asked: Asked,
-        checks: &Checks,
+        expected: Expected<'_>,
         tally: &RefCell<Tally>,
     ) -> Result<Answer, Failure> {
         let head = loop {
-            let head = self.read_head(asked, checks, tally).await?;
+            let head = self.read_head(expected.asked, expected.checks, tally).await?;
             if head.status >= 200 || head.status == 101 {
                 break head; // others are interim (RFC 9110 §15.2)
             }
@@ -149,11 +174,10 @@ impl Link {
             headers_hold: head.headers_hold,
             close: head.message.close,
             body_bytes: 0,
-            events: 0,
-            first_event: None,
+            stream: head.is_event_stream.then(StreamSeen::default),
             done: self.filled_at,
         };
-        self.read_body(&head, &mut answer, tally).await?;
+        self.read_body(&head, &mut answer, expected.is_measured.then_some(tally)).await?;
         answer.done = self.filled_at;
         Ok(answer)
     }
@@ -186,28 +210,34 @@ impl Link {
         &mut self,
         head: &Head,
         answer: &mut Answer,
-        tally: &RefCell<Tally>,
+        tally: Option<&RefCell<Tally>>,
     ) -> Result<(), Failure> {
         let mut decoder = BodyDecoder::new(head.message.framing);
         let mut scanner = EventScanner::default();
-        let mut last_event = None;
+        let mut gaps = Gaps::default();
         while !decoder.is_done() {
             let piece = decoder.next(self.input.unread()).map_err(|_| Failure::Parse)?;
             answer.body_bytes += piece.data.len() as u64;
-            if head.is_event_stream {
-                for _ in 0..scanner.scan(piece.data) {
-                    answer.events += 1;
-                    answer.first_event.get_or_insert(self.filled_at);
-                    if let Some(last) = last_event.replace(self.filled_at) {
-                        let gap = self.filled_at.saturating_duration_since(last);
-                        record(&mut tally.borrow_mut().event_gap, gap);
-                    }
-                }
+            if let Some(stream) = &mut answer.stream {
+                let now = self.filled_at;
+                scanner.scan(piece.data, |event| {
+                    stream.note(event, now);
+                    gaps.note(event, now, tally);
+                });
+                stream.is_cut = scanner.is_within_event();
             }
             let consumed = piece.consumed;
             self.input.consume(consumed);
-            if consumed == 0 && self.fill().await? == 0 {
-                return if decoder.may_end_here() { Ok(()) } else { Err(self.ended()) };
+            if consumed > 0 {
+                continue;
+            }
+            let is_end = match self.fill().await {
+                Ok(count) => count == 0,
+                Err(failure) => return Err(within_body(head, failure)),
+            };
+            if is_end {
+                let may_end = decoder.may_end_here();
+                return if may_end { Ok(()) } else { Err(within_body(head, self.ended())) };
             }
         }
         Ok(())
@@ -224,6 +254,52 @@ impl Link {
     /// Why the connection ended: the sweep's reason, or the peer did it.
     fn ended(&self) -> Failure {
         self.slot.ended_as.get().unwrap_or(Failure::Reset)
+    }
+}
+
+impl StreamSeen {
+    fn note(&mut self, event: Event, now: Instant) {
+        self.events += 1;
+        self.first_event.get_or_insert(now);
+        match event {
+            Event::Token => {
+                self.tokens += 1;
+                self.first_token.get_or_insert(now);
+            }
+            Event::Done => self.is_done = true,
+            Event::Other => {}
+        }
+    }
+}
+
+/// When the last event and the last token of one stream came.
+#[derive(Debug, Default)]
+struct Gaps {
+    last_event: Option<Instant>,
+    last_token: Option<Instant>,
+}
+
+impl Gaps {
+    /// Records the time since the one before; nothing where `tally` does not want it.
+    fn note(&mut self, event: Event, now: Instant, tally: Option<&RefCell<Tally>>) {
+        let Some(tally) = tally else { return };
+        let tally = &mut *tally.borrow_mut();
+        if let Some(last) = self.last_event.replace(now) {
+            record(&mut tally.event_gap, now.saturating_duration_since(last));
+        }
+        if event == Event::Token
+            && let Some(last) = self.last_token.replace(now)
+        {
+            record(&mut tally.token_gap, now.saturating_duration_since(last));
+        }
+    }
+}
+
+/// A connection that broke within a stream of events has cut it off.
+fn within_body(head: &Head, failure: Failure) -> Failure {
+    match failure {
+        Failure::Reset if head.is_event_stream => Failure::Truncated,
+        failure => failure,
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use hdrhistogram::Histogram;
 
-use super::Failure;
 use super::labels::{Label, Labels};
+use super::users::UserSet;
+use super::{Failure, small_histogram};
 use crate::limits::DECISIONS_MAX;
 
 /// The labels of one answer.
@@ -43,11 +44,13 @@ pub struct Row {
     pub failures: u64,
     /// In nanoseconds, two digits.
     pub latency: Histogram<u64>,
+    /// Whom they were for; empty where requests are not sent for drawn users.
+    pub users: UserSet,
 }
 
 impl Row {
     fn new() -> Self {
-        Self { answers: 0, failures: 0, latency: super::Second::new(0).latency }
+        Self { answers: 0, failures: 0, latency: small_histogram(), users: UserSet::default() }
     }
 }
 
@@ -74,7 +77,13 @@ impl Decisions {
     }
 
     /// Counts one whole answer.
-    pub fn count(&mut self, seen: Seen, latency_nanoseconds: u64, failure: Option<Failure>) {
+    pub fn count(
+        &mut self,
+        seen: Seen,
+        user: Option<u64>,
+        latency_nanoseconds: u64,
+        failure: Option<Failure>,
+    ) {
         let mut key = (seen.objective, seen.arm);
         if self.rows.len() >= DECISIONS_MAX && !self.rows.contains_key(&key) {
             key = (Label::OTHER, Label::OTHER);
@@ -83,6 +92,9 @@ impl Decisions {
         row.answers += 1;
         row.failures += u64::from(failure.is_some());
         row.latency.saturating_record(latency_nanoseconds);
+        if let Some(user) = user {
+            row.users.add(user);
+        }
         *self.snapshots.entry(seen.snapshot).or_default() += 1;
         *self.reasons.entry(seen.reason).or_default() += 1;
         *self.model_servers.entry(seen.model_server).or_default() += 1;
@@ -101,6 +113,7 @@ impl Decisions {
             ours.failures += row.failures;
             let added = ours.latency.add(&row.latency);
             debug_assert!(added.is_ok(), "both have the same bounds");
+            ours.users.merge(&row.users);
         }
         for (ours, theirs) in [
             (&mut self.snapshots, &other.snapshots),

@@ -35,6 +35,10 @@ pub struct Record<'a> {
     pub status: Option<u16>,
     /// Name of the failure, if any.
     pub failure: Option<&'static str>,
+    /// When it was due, from the start of the run.
+    pub due_us: f64,
+    /// When it was sent, from the start of the run.
+    pub sent_us: f64,
     /// From due to done.
     pub latency_us: f64,
     /// From the start of the run to done.

@@ -41,7 +41,7 @@ fn threads_add_up() {
             let seen = Seen { arm: tally.decisions.labels.of(arm.as_bytes()), ..Seen::default() };
             let times = Times { due, sent: due, done: due + Duration::from_millis(2) };
             tally.answer(200, times);
-            tally.decisions.count(seen, 2_000_000, None);
+            tally.decisions.count(seen, Some(position as u64), 2_000_000, None);
         }
         tally.fail(Failure::Reset);
     }
@@ -52,6 +52,7 @@ fn threads_add_up() {
     let rows = first.decisions.rows();
     assert_eq!(rows[&("", "stable")].answers, 2);
     assert_eq!(rows[&("", "heavy")].answers, 2);
+    assert_eq!(rows[&("", "heavy")].users.count(), 2);
 }
 
 #[test]

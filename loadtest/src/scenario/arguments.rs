@@ -4,6 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::attributes::{AttributeError, Form};
+use super::body::{BodiesError, Body};
+use super::file::FileError;
+use super::head::{HeadError, HeadParts};
+use super::size::{Size, SizeError};
 use super::template::Template;
 use super::url::{Url, UrlError};
 use super::users::{Choice, Users};
@@ -16,11 +21,16 @@ use crate::net::address::{Address, AddressError};
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScenarioArguments {
     /// Where to send requests; the path may hold {user}, {n} and {objective}
-    #[arg(long)]
-    url: String,
+    #[arg(long, required_unless_present = "scenario")]
+    pub url: Option<String>,
+    /// Read requests, users, load and checks from a TOML file (docs/loadtest.md); flags that are
+    /// given too take precedence, except for those that describe requests, which are refused
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "headers", "objectives",
+          "body", "body_file", "body_bytes", "chunked", "users", "user_choice"])]
+    pub scenario: Option<PathBuf>,
     /// Connect here instead of the URL's host: host:port or unix:/path
     #[arg(long, value_name = "ADDRESS")]
-    target: Option<String>,
+    pub target: Option<String>,
     /// Request method; default: POST with a body, else GET
     #[arg(long, short = 'X')]
     method: Option<String>,
@@ -36,9 +46,9 @@ pub struct ScenarioArguments {
     /// Read the body from a file; UTF-8 text may hold {user}, {n} and {objective}
     #[arg(long, group = "body_source", value_name = "FILE")]
     body_file: Option<PathBuf>,
-    /// A JSON body of N bytes
-    #[arg(long, group = "body_source", value_name = "N")]
-    body_bytes: Option<usize>,
+    /// A JSON body of this size: N, uniform:MIN,MAX, lognormal:MEDIAN,SIGMA or choice:N=WEIGHT,…
+    #[arg(long, group = "body_source", value_name = "SIZE")]
+    body_bytes: Option<String>,
     /// Send the body with chunked transfer coding
     #[arg(long)]
     chunked: bool,
@@ -48,9 +58,9 @@ pub struct ScenarioArguments {
     /// Who comes next: sequence, uniform or zipf:EXPONENT
     #[arg(long, default_value = "sequence", value_name = "CHOICE")]
     user_choice: Choice,
-    /// Makes the draws repeatable
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Makes the draws repeatable; default: 1
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 /// `TOKEN` or `TOKEN=WEIGHT`.
@@ -88,15 +98,30 @@ pub enum ScenarioError {
     /// See the cause.
     #[error("the target")]
     Target(#[from] AddressError),
-    /// Would break the head.
-    #[error("`{0}` is no header field; write `name: value` on one line")]
-    Header(String),
-    /// Would break the request line.
-    #[error("`{0}` is no method")]
-    Method(String),
-    /// The body's length is told by the generator itself.
-    #[error("`{0}` is set by the generator; see --chunked")]
-    OwnHeader(String),
+    /// See the cause.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// See the cause.
+    #[error(transparent)]
+    Size(#[from] SizeError),
+    /// See the cause.
+    #[error(transparent)]
+    Attribute(#[from] AttributeError),
+    /// See the cause.
+    #[error("the recorded bodies")]
+    Bodies(#[from] BodiesError),
+    /// The scenario file cannot be had, or is none.
+    #[error("the scenario {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// See the cause.
+        #[source]
+        source: FileError,
+    },
+    /// Neither flag nor file names it.
+    #[error("there is no --url, and the scenario has no `target.url`")]
+    NoUrl,
     /// Contradictory.
     #[error("--chunked needs a body")]
     ChunkedNothing,
@@ -123,7 +148,7 @@ impl ScenarioArguments {
     /// # Errors
     /// The first flag that is wrong, before anything is sent.
     pub fn scenario(&self) -> Result<(Scenario, Address), ScenarioError> {
-        let url: Url = self.url.parse()?;
+        let url: Url = self.url.as_deref().ok_or(ScenarioError::NoUrl)?.parse()?;
         let target = self.target.as_deref().unwrap_or(&url.host_and_port).parse()?;
         let body = self.body_template()?;
         let body_coding = match (&body, self.chunked) {
@@ -132,23 +157,30 @@ impl ScenarioArguments {
             (Some(_), true) => BodyCoding::Chunked,
             (Some(_), false) => BodyCoding::Length,
         };
-        let body = body.unwrap_or_default();
-        let head = self.head(&url, body_coding)?;
+        let body = body.unwrap_or_else(|| Body::Template(Template::default()));
+        let has_body = body_coding != BodyCoding::None;
+        let method = self.method.as_deref().unwrap_or(if has_body { "POST" } else { "GET" });
+        let head = |names_objective| {
+            let (path, fields) = (url.path.as_str(), self.headers.as_slice());
+            HeadParts { method, url: &url, path, fields, names_objective, has_body }.template(&[])
+        };
+        let objective_head = head(true)?;
         let template = RequestTemplate {
             weight: 1,
             objective: None,
-            head: Template::parse(&head),
+            head: head(false)?,
             body,
             body_coding,
             asked: match self.method.as_deref() {
                 Some("HEAD") => Asked::HeadOnly,
                 _ => Asked::Whole,
             },
+            checks: None,
         };
         let of_objective = |objective: &WeightedObjective| RequestTemplate {
             weight: objective.weight,
             objective: Some(objective.token.clone()),
-            head: Template::parse(&format!("{head}x-switchboard-objective: {{objective}}\r\n")),
+            head: objective_head.clone(),
             ..template.clone()
         };
         let requests: Vec<_> = match self.objectives.as_slice() {
@@ -159,11 +191,12 @@ impl ScenarioArguments {
             return Err(ScenarioError::NoWeight);
         }
         let users = Users { count: self.users, choice: self.user_choice };
-        Ok((Scenario { requests, users, seed: self.seed }, target))
+        let seed = self.seed.unwrap_or(SEED_DEFAULT);
+        Ok((Scenario { requests, users, attributes: Vec::new(), seed }, target))
     }
 
-    fn body_template(&self) -> Result<Option<Template>, ScenarioError> {
-        let bytes = match (&self.body, &self.body_file, self.body_bytes) {
+    fn body_template(&self) -> Result<Option<Body>, ScenarioError> {
+        let bytes = match (&self.body, &self.body_file, self.body_bytes.as_deref()) {
             (Some(text), ..) => text.clone().into_bytes(),
             (_, Some(path), _) => {
                 let failed = |source| ScenarioError::BodyFile { path: path.clone(), source };
@@ -174,55 +207,32 @@ impl ScenarioArguments {
                 }
                 std::fs::read(path).map_err(failed)?
             }
-            (.., Some(bytes)) if bytes > REQUEST_BODY_BYTES_MAX => {
-                return Err(ScenarioError::BodyTooLong(bytes));
-            }
-            (.., Some(bytes)) => json_of_size(bytes),
+            (.., Some(size)) => return Ok(Some(sized(None, size.parse()?))),
             _ => return Ok(None),
         };
-        Ok(Some(match String::from_utf8(bytes) {
-            Ok(text) => Template::parse(&text),
+        Ok(Some(Body::Template(match String::from_utf8(bytes) {
+            Ok(text) => Template::parse(&text, &[], Form::Json),
             Err(error) => Template::literal(error.into_bytes()),
-        }))
+        })))
     }
+}
 
-    fn head(&self, url: &Url, body_coding: BodyCoding) -> Result<String, ScenarioError> {
-        let has_body = body_coding != BodyCoding::None;
-        let method = self.method.as_deref().unwrap_or(if has_body { "POST" } else { "GET" });
-        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(ScenarioError::Method(method.to_owned()));
+/// The seed where none was given.
+pub(super) const SEED_DEFAULT: u64 = 1;
+
+/// A body of this size; without a text of its own it is a JSON object.
+pub(super) fn sized(template: Option<Template>, size: Size) -> Body {
+    match (template, size) {
+        (None, Size::Fixed(bytes)) => Body::Template(Template::literal(json_of_size(bytes))),
+        (template, size) => {
+            let json = || Template::parse(r#"{"padding":"{padding}"}"#, &[], Form::Json);
+            Body::Sized { template: template.unwrap_or_else(json), size }
         }
-        let mut head = format!("{method} {} HTTP/1.1\r\n", url.path);
-        let mut named = Vec::new();
-        for field in &self.headers {
-            let refused = || ScenarioError::Header(field.clone());
-            let (name, value) = field.split_once(':').ok_or_else(refused)?;
-            let one_line = !value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
-            let is_token =
-                name.bytes().all(|byte| byte.is_ascii_graphic() && !b"{}()\"".contains(&byte));
-            if name.is_empty() || !is_token || !one_line {
-                return Err(refused());
-            }
-            let name = name.to_ascii_lowercase();
-            if name == "content-length" || name == "transfer-encoding" {
-                return Err(ScenarioError::OwnHeader(name));
-            }
-            head.push_str(&format!("{name}: {}\r\n", value.trim()));
-            named.push(name);
-        }
-        let is_missing = |name: &str| !named.iter().any(|given| given == name);
-        if is_missing("host") {
-            head.push_str(&format!("host: {}\r\n", url.authority));
-        }
-        if has_body && is_missing("content-type") {
-            head.push_str("content-type: application/json\r\n");
-        }
-        Ok(head)
     }
 }
 
 /// A JSON object of `bytes` bytes; the smallest is `{}`.
-fn json_of_size(bytes: usize) -> Vec<u8> {
+pub(super) fn json_of_size(bytes: usize) -> Vec<u8> {
     const FRAME: &str = r#"{"padding":""}"#;
     match bytes.checked_sub(FRAME.len()) {
         Some(padding) => format!(r#"{{"padding":"{}"}}"#, "x".repeat(padding)).into_bytes(),

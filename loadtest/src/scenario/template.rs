@@ -1,4 +1,7 @@
-//! Text with places for `{user}`, `{n}` and `{objective}`. Other braces are text, as in JSON.
+//! Text with places for `{user}`, `{n}`, `{objective}`, `{padding}` and a scenario's attributes.
+//! Other braces are text, as in JSON.
+
+use super::attributes::{Attribute, Form};
 
 /// A parsed template.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -10,6 +13,8 @@ enum Segment {
     User,
     Number,
     Objective,
+    Padding,
+    Attribute { position: usize, form: Form },
 }
 
 /// What goes into the places.
@@ -21,22 +26,35 @@ pub struct Values<'a> {
     pub number: u64,
     /// The Objective's token, or nothing.
     pub objective: &'a str,
+    /// The scenario's attributes.
+    pub attributes: &'a [Attribute],
+    /// Which value each of them has.
+    pub drawn: &'a [usize],
+    /// How many letters `{padding}` stands for.
+    pub padding: usize,
 }
 
 impl Template {
-    /// Finds the places.
-    pub fn parse(text: &str) -> Self {
+    /// Finds the places. Values of `attributes` are written in the given form.
+    pub fn parse(text: &str, attributes: &[Attribute], form: Form) -> Self {
         let mut segments = Vec::new();
-        let mut rest = text;
-        while let Some((before, place, after)) = next_place(rest) {
-            if !before.is_empty() {
-                segments.push(Segment::Text(before.as_bytes().to_vec()));
+        let mut text_start = 0;
+        let mut at = 0;
+        while let Some(brace) = text[at..].find('{') {
+            let start = at + brace;
+            let Some((segment, length)) = place(&text[start..], attributes, form) else {
+                at = start + 1;
+                continue;
+            };
+            if text_start < start {
+                segments.push(Segment::Text(text.as_bytes()[text_start..start].to_vec()));
             }
-            segments.push(place);
-            rest = after;
+            segments.push(segment);
+            at = start + length;
+            text_start = at;
         }
-        if !rest.is_empty() {
-            segments.push(Segment::Text(rest.as_bytes().to_vec()));
+        if text_start < text.len() {
+            segments.push(Segment::Text(text.as_bytes()[text_start..].to_vec()));
         }
         Self(segments)
     }
@@ -46,9 +64,19 @@ impl Template {
         Self(vec![Segment::Text(bytes)])
     }
 
+    /// Puts another template behind this one.
+    pub fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     /// Whether nothing comes out of it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether it has a place for padding.
+    pub fn has_padding(&self) -> bool {
+        self.0.contains(&Segment::Padding)
     }
 
     /// Appends the text with its places filled.
@@ -61,31 +89,43 @@ impl Template {
                     out.extend_from_slice(itoa::Buffer::new().format(values.number).as_bytes());
                 }
                 Segment::Objective => out.extend_from_slice(values.objective.as_bytes()),
+                Segment::Padding => out.resize(out.len() + values.padding, b'x'),
+                Segment::Attribute { position, form } => {
+                    let attribute = &values.attributes[*position];
+                    out.extend_from_slice(attribute.text(values.drawn[*position], *form));
+                }
             }
         }
     }
 }
 
-fn next_place(text: &str) -> Option<(&str, Segment, &str)> {
-    let places =
-        [("{user}", Segment::User), ("{n}", Segment::Number), ("{objective}", Segment::Objective)];
-    places
-        .into_iter()
-        .filter_map(|(place, segment)| Some((text.find(place)?, place, segment)))
-        .min_by_key(|(position, ..)| *position)
-        .map(|(position, place, segment)| {
-            (&text[..position], segment, &text[position + place.len()..])
-        })
+/// The place that a text starts with, and its length.
+fn place(text: &str, attributes: &[Attribute], form: Form) -> Option<(Segment, usize)> {
+    let end = text.find('}')?;
+    let segment = match &text[1..end] {
+        "user" => Segment::User,
+        "n" => Segment::Number,
+        "objective" => Segment::Objective,
+        "padding" => Segment::Padding,
+        name => {
+            let position = attributes.iter().position(|attribute| attribute.name() == name)?;
+            Segment::Attribute { position, form }
+        }
+    };
+    Some((segment, end + 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn values<'a>(attributes: &'a [Attribute], drawn: &'a [usize]) -> Values<'a> {
+        Values { user: "u7", number: 42, objective: "HOME", attributes, drawn, padding: 3 }
+    }
+
     fn render(text: &str) -> String {
-        let values = Values { user: "u7", number: 42, objective: "HOME" };
         let mut out = Vec::new();
-        Template::parse(text).render(&values, &mut out);
+        Template::parse(text, &[], Form::Plain).render(&values(&[], &[]), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -93,15 +133,30 @@ mod tests {
     fn places_are_filled_and_other_braces_are_text() {
         assert_eq!(render("{n}-{user}/{objective}{n}"), "42-u7/HOME42");
         assert_eq!(render(r#"{"user":"{user}","x":{"n":1}}"#), r#"{"user":"u7","x":{"n":1}}"#);
+        assert_eq!(render(r#"{"p":"{padding}"}"#), r#"{"p":"xxx"}"#);
         assert_eq!(render(""), "");
         assert_eq!(render("{users} {} {n"), "{users} {} {n");
     }
 
     #[test]
+    fn an_attribute_is_written_as_its_place_needs_it() {
+        let attribute = Attribute::evenly("city", ["Köln \"a\"/b"]).unwrap();
+        let attributes = [attribute];
+        let rendered = |form| {
+            let mut out = Vec::new();
+            Template::parse("<{city}>", &attributes, form)
+                .render(&values(&attributes, &[0]), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(rendered(Form::Plain), "<Köln \"a\"/b>");
+        assert_eq!(rendered(Form::Json), r#"<Köln \"a\"/b>"#);
+        assert_eq!(rendered(Form::Url), "<K%C3%B6ln%20%22a%22%2Fb>");
+    }
+
+    #[test]
     fn a_literal_has_no_places() {
         let mut out = Vec::new();
-        let values = Values { user: "u", number: 1, objective: "O" };
-        Template::literal(b"{user}".to_vec()).render(&values, &mut out);
+        Template::literal(b"{user}".to_vec()).render(&values(&[], &[]), &mut out);
         assert_eq!(out, b"{user}");
     }
 }

@@ -4,10 +4,13 @@
 #![expect(clippy::print_stdout, reason = "the measured numbers belong into the test's output")]
 
 mod behaviour;
+mod capacity;
 mod checks;
 mod http;
 mod open_loop;
 mod others;
 mod process;
+mod replay;
 mod report;
+mod scenario;
 mod streaming;

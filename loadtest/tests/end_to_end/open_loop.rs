@@ -33,6 +33,56 @@ fn an_open_loop_sends_what_was_asked() {
 }
 
 #[test]
+fn each_request_is_due_exactly_when_the_rate_says() {
+    let upstream = Upstream::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let records = folder.path().join("records.jsonl");
+    let flags = ["--rate=400@1s,1600@1s", "--threads=2", "--lag-max=10s", "--record"];
+    let path = records.to_str().unwrap();
+    let report = run(&[&["--url", &upstream.url("/")], &flags[..], &[path]].concat());
+    // Counted over the schedule: 400 and then 1600, none more, none less.
+    assert_eq!(
+        (report.json["answers"].as_u64(), report.json["schedule"]["due"].as_u64()),
+        (Some(2000), Some(2000))
+    );
+    assert_eq!(report.number("/schedule/asked_rate"), 1000.0);
+    let mut due: Vec<(u64, f64)> = std::fs::read_to_string(&records)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|record| {
+            assert!(record["sent_us"].as_f64() >= record["due_us"].as_f64(), "{record}");
+            (record["number"].as_u64().unwrap(), record["due_us"].as_f64().unwrap())
+        })
+        .collect();
+    due.sort_by_key(|(number, _)| *number);
+    for (number, due_us) in due {
+        let exact = match number {
+            0..400 => number as f64 / 400.0,
+            _ => 1.0 + (number - 400) as f64 / 1600.0,
+        };
+        assert!((due_us - exact * 1e6).abs() < 1.0, "request {number}: {due_us} us");
+    }
+}
+
+#[test]
+fn random_arrivals_send_all_that_was_drawn_and_repeat_with_their_seed() {
+    let upstream = Upstream::start(&[]);
+    let url = upstream.url("/");
+    let flags = ["--rate=1000", "--arrivals=poisson", "--duration=1s", "--lag-max=10s"];
+    let drawn = |seed: &str| {
+        let report = run(&[&["--url", &url, "--seed", seed], &flags[..]].concat());
+        assert_eq!(report.json["answers"], report.json["schedule"]["due"]);
+        assert_eq!(report.json["arrivals"], "poisson");
+        report.number("/answers")
+    };
+    let first = drawn("5");
+    // Four standard deviations are 126.
+    assert!((874.0..=1126.0).contains(&first), "{first}");
+    assert_eq!(drawn("5"), first);
+}
+
+#[test]
 fn a_generator_that_falls_behind_says_so() {
     let upstream = Upstream::start(&[]);
     // No generator is never a microsecond late.

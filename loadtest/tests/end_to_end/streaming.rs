@@ -72,8 +72,22 @@ fn a_streamed_answer_is_measured_by_its_events() {
     let whole = report.number("/latency_us/min");
     assert!(whole >= 90_000.0, "{whole}");
     assert!(report.number("/stream/first_event_us/p50") < whole / 2.0);
+    assert_eq!(report.json["stream"]["tokens"], 20 * 10);
+    assert_eq!(report.json["stream"]["streams_done"], 20);
+    assert_eq!(report.json["stream"]["first_token_us"]["count"], 20);
+    assert_eq!(report.json["stream"]["token_gap_us"]["count"], 20 * 9);
     let gap = report.number("/stream/event_gap_us/p75");
     assert!((5_000.0..60_000.0).contains(&gap), "{gap}");
+}
+
+#[test]
+fn a_stream_that_ends_early_is_truncated_and_not_a_fast_answer() {
+    let upstream = Upstream::start(&["--tokens=10", "--token-interval=1ms", "--cut-rate=1"]);
+    let url = upstream.url("/v1/chat/completions");
+    let report = run(&["--url", &url, "-d", ASK, "--requests=20"]);
+    assert_eq!(report.code, 2);
+    assert_eq!(report.json["failures"]["truncated"], 20, "{}", report.json["failures"]);
+    assert_eq!(report.json["answers"], 0);
 }
 
 #[test]

@@ -57,12 +57,21 @@ fn a_generated_body_has_exactly_the_asked_size() {
 fn flags_that_would_break_the_request_are_refused() {
     let url = "--url=http://127.0.0.1:1/";
     assert!(matches!(refusal(&["--url=ftp://x"]), ScenarioError::Url(_)));
-    assert!(matches!(refusal(&[url, "-H", "no colon"]), ScenarioError::Header(_)));
-    assert!(matches!(refusal(&[url, "-H", "a: b\r\nc: d"]), ScenarioError::Header(_)));
-    assert!(matches!(refusal(&[url, "-H", "content-length: 3"]), ScenarioError::OwnHeader(_)));
-    assert!(matches!(refusal(&[url, "-X", "GET /"]), ScenarioError::Method(_)));
+    assert!(matches!(refusal(&[url, "-H", "no colon"]), ScenarioError::Head(HeadError::Field(_))));
+    assert!(matches!(
+        refusal(&[url, "-H", "a: b\r\nc: d"]),
+        ScenarioError::Head(HeadError::Field(_))
+    ));
+    assert!(matches!(
+        refusal(&[url, "-H", "content-length: 3"]),
+        ScenarioError::Head(HeadError::Own(_))
+    ));
+    assert!(matches!(refusal(&[url, "-X", "GET /"]), ScenarioError::Head(HeadError::Method(_))));
     assert!(matches!(refusal(&[url, "--chunked"]), ScenarioError::ChunkedNothing));
-    assert!(matches!(refusal(&[url, "--body-bytes=99999999999"]), ScenarioError::BodyTooLong(_)));
+    assert!(matches!(
+        refusal(&[url, "--body-bytes=99999999999"]),
+        ScenarioError::Size(SizeError::TooLong(_))
+    ));
     assert!(matches!(refusal(&[url, "--body-file=/no/such"]), ScenarioError::BodyFile { .. }));
     assert!(matches!(refusal(&[url, "--objective=A=0"]), ScenarioError::NoWeight));
     assert!(matches!(refusal(&[url, "--target=unix:"]), ScenarioError::Target(_)));
