@@ -113,7 +113,8 @@ fn an_unknown_key_is_refused_with_its_line() {
 
 #[test]
 fn what_contradicts_itself_is_refused() {
-    let with = |request: &str| refusal(&format!("[target]\nurl = \"http://h:1/\"\n{request}"));
+    let with =
+        |request: &str| refusal(&format!("[target]\nurl = \"http://127.0.0.1:1/\"\n{request}"));
     let cases = [
         ("[[request]]\nbody = \"x\"\nbodies = { file = \"b\" }", "contradict each other"),
         ("[[request]]\nbody = \"x\"\nbody_bytes = 5", "needs a place for {padding}"),
