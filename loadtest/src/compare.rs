@@ -10,6 +10,7 @@
 pub mod alone;
 pub mod arguments;
 pub mod ask;
+pub mod cache;
 pub mod machine;
 pub mod measure;
 pub mod outcome;

@@ -43,13 +43,16 @@ pub struct Measurement {
     pub seen: Seen,
 }
 
-/// What the model servers saw during one measurement.
+/// What was seen from outside during one measurement, its warm-up included: at the model servers, and of our
+/// router's threads.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Seen {
     /// Requests.
     pub requests: u64,
     /// Connections that were opened for them; those that were open already are reused.
     pub connections: u64,
+    /// CPU time of our router's network cores, in nanoseconds; zero for everyone else.
+    pub worker_nanos: u64,
 }
 
 /// Two model servers are asked what they saw, each over a connection of its own.
@@ -62,7 +65,14 @@ impl Seen {
         Self {
             requests: after.requests.saturating_sub(before.requests),
             connections: opened.saturating_sub(ASKING_CONNECTIONS),
+            worker_nanos: after.worker_nanos.saturating_sub(before.worker_nanos),
         }
+    }
+
+    /// CPU time of the network cores per request, in microseconds.
+    pub fn worker_us(self) -> Option<f64> {
+        let is_known = self.worker_nanos > 0 && self.requests > 0;
+        is_known.then(|| self.worker_nanos as f64 / self.requests as f64 / 1e3)
     }
 
     /// The share of requests that did not need a connection of their own, in percent.
@@ -89,6 +99,8 @@ pub struct Report {
     pub latency_us: Percentiles,
     /// Server-sent events, where there were any.
     pub stream: Option<ReportedStream>,
+    /// Answers by the router's reason.
+    pub reasons: BTreeMap<String, u64>,
     /// Answers by model server.
     pub model_servers: BTreeMap<String, u64>,
     /// The proxy's process, unless there is none.
@@ -128,7 +140,21 @@ impl Measurement {
         if self.peer.is_proxy() && report.cpu.is_empty() {
             return Some("its CPU time is not known".to_owned());
         }
+        if let Some(fallouts) = self.objection_to_fallouts() {
+            return Some(fallouts);
+        }
         self.peer.splits_by_user().then(|| self.objection_to_share()).flatten()
+    }
+
+    /// Our router tells why it chose; what fell out to the default Arm did less than its job.
+    fn objection_to_fallouts(&self) -> Option<String> {
+        let told: u64 = self.report.reasons.values().sum();
+        let chosen = self.report.reasons.get("experiment").copied().unwrap_or(0);
+        let fallouts = told - chosen;
+        (fallouts as f64 > FALLOUT_SHARE_MAX * told as f64).then(|| {
+            let reasons = &self.report.reasons;
+            format!("{fallouts} of {told} requests fell out to the default Arm: {reasons:?}")
+        })
     }
 
     /// Whether the heavy model got its share of the users, as far as so many answers can tell.
@@ -159,6 +185,9 @@ impl Measurement {
     }
 }
 
+/// Fallouts that a measurement may have: a hiccup of the host longer than the Facts' budget.
+const FALLOUT_SHARE_MAX: f64 = 0.01;
+
 /// Four standard deviations of as many different users as asked, and a little for those of a last
 /// unfinished turn.
 fn share_is_plausible(share: f64, answers: u64) -> bool {
@@ -186,6 +215,7 @@ pub(super) mod tests {
             valid: true,
             latency_us: latency,
             stream: None,
+            reasons: [("experiment".to_owned(), 100_000)].into(),
             model_servers: [("heavy".to_owned(), 10_000), ("stable".to_owned(), 90_000)].into(),
             cpu: vec![ReportedCpu {
                 cpu_us_per_answer: cpu,
@@ -193,21 +223,21 @@ pub(super) mod tests {
                 resident_bytes: 10 << 20,
             }],
         };
-        Measurement { peer, phase, round, report, seen: Seen { requests: 1000, connections: 10 } }
+        Measurement { peer, phase, round, report, seen: Seen { requests: 1000, connections: 10, worker_nanos: 5_000_000 } }
     }
 
     #[test]
     fn reuse_is_what_needed_no_new_connection() {
-        assert_eq!(Seen { requests: 1000, connections: 1 }.reuse_percent(), Some(99.9));
-        assert_eq!(Seen { requests: 10, connections: 64 }.reuse_percent(), Some(0.0));
+        assert_eq!(Seen { requests: 1000, connections: 1, ..Seen::default() }.reuse_percent(), Some(99.9));
+        assert_eq!(Seen { requests: 10, connections: 64, ..Seen::default() }.reuse_percent(), Some(0.0));
         assert_eq!(Seen::default().reuse_percent(), None);
     }
 
     #[test]
     fn the_comparisons_own_questions_are_no_connections_of_a_proxy() {
-        let before = Seen { requests: 100, connections: 70 };
-        let after = Seen { requests: 300, connections: 75 };
-        assert_eq!(Seen::between(before, after), Seen { requests: 200, connections: 3 });
+        let before = Seen { requests: 100, connections: 70, ..Seen::default() };
+        let after = Seen { requests: 300, connections: 75, ..Seen::default() };
+        assert_eq!(Seen::between(before, after), Seen { requests: 200, connections: 3, ..Seen::default() });
     }
 
     #[test]
@@ -222,6 +252,15 @@ pub(super) mod tests {
         assert!(split.objection().unwrap().contains("a share of 0.500"));
         split.peer = Peer::VllmRouter; // takes its models in turn
         assert_eq!(split.objection(), None);
+    }
+
+    #[test]
+    fn fallouts_make_a_measurement_unfit_where_they_are_more_than_a_hiccup() {
+        let mut fit = measurement(Peer::Router, Phase::Saturation, 0, 20.0);
+        fit.report.reasons.insert("facts_late".to_owned(), 1_000);
+        assert_eq!(fit.objection(), None);
+        fit.report.reasons.insert("facts_late".to_owned(), 2_000);
+        assert!(fit.objection().unwrap().contains("2000 of 102000 requests fell out"));
     }
 
     #[test]

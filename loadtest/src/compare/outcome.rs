@@ -65,6 +65,8 @@ pub struct Row {
     /// Requests that needed no new connection to a model, in percent, at the common rate.
     pub reuse_percent: Option<f64>,
     pub cpu_us_at_rate: Option<Spread>,
+    /// Of it at saturation, warm-up included, what our network cores used.
+    pub worker_cpu_us: Option<Spread>,
     pub p50_us: Option<Spread>,
     pub p99_us: Option<Spread>,
     pub p99_9_us: Option<Spread>,
@@ -123,6 +125,7 @@ impl Outcome {
             resident_mib: process(memory.or(self.spread(peer, is_saturation, resident))),
             reuse_percent: self.reuse(peer).filter(|_| is_proxy),
             cpu_us_at_rate: process(self.cpu(peer, is_rate)),
+            worker_cpu_us: self.worker_cpu(peer),
             p50_us: self.spread(peer, is_rate, p50),
             p99_us: self.spread(peer, is_rate, p99),
             p99_9_us: self.spread(peer, is_rate, p99_9),
@@ -184,6 +187,11 @@ impl Outcome {
     fn cpu(&self, peer: Peer, phase: fn(Phase) -> bool) -> Option<Spread> {
         let hops = if peer == Peer::Floor { 2.0 } else { 1.0 };
         self.spread(peer, phase, |report| Some(hops * report.cpu.first()?.cpu_us_per_answer))
+    }
+
+    fn worker_cpu(&self, peer: Peer) -> Option<Spread> {
+        let seen = self.of(peer, is_saturation).filter_map(|one| one.seen.worker_us());
+        Spread::of(&seen.collect::<Vec<_>>())
     }
 
     /// Peers are compared at saturation; streams have none.

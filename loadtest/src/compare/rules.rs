@@ -3,8 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchboard_shared::definition::{
-    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, FactsInto, ModelVersion,
-    Objective, Outcome, Rule, Shard, Source, Timeouts, ValueKind,
+    Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, Fact, FactKind, FactsInto,
+    Members, ModelVersion, Objective, Outcome, Rule, SampleBy, ShadowTarget, Shard, Source, Timeouts,
+    ValueKind,
 };
 use switchboard_shared::slot::{Slot, SlotRange};
 use switchboard_shared::snapshot::{BuildError, SecretKey, SnapshotVersion, build};
@@ -21,6 +22,7 @@ pub fn definition(workload: &Workload, job: Job, models: [&str; 2]) -> Definitio
     Definition {
         group: GROUP.to_owned(),
         objectives: vec![objective(workload, job)],
+        facts: if job == Job::Facts { facts() } else { Vec::new() },
         models: arms.map(|(name, _)| model(name)).to_vec(),
         shards: arms.map(|(name, address)| shard(name, address)).to_vec(),
         ..Definition::default()
@@ -44,7 +46,7 @@ pub fn snapshot(
 fn objective(workload: &Workload, job: Job) -> Objective {
     let user = match job {
         Job::Body => Source::Body("/user_id".to_owned()),
-        Job::Header | Job::Forward => Source::Header("x-user-id".to_owned()),
+        Job::Header | Job::Facts | Job::Shadow | Job::Forward => Source::Header("x-user-id".to_owned()),
     };
     Objective {
         token: workload.objective.to_owned(),
@@ -54,9 +56,13 @@ fn objective(workload: &Workload, job: Job) -> Objective {
             kind: ValueKind::Text,
             default: None,
         }],
-        unit: None,
-        default_arm: "stable".to_owned(),
-        arms: vec![arm("stable"), arm("heavy")],
+        unit: (job == Job::Facts).then(|| "user_id".to_owned()),
+        default_arm: "fallback".to_owned(),
+        arms: vec![
+            Arm { name: "fallback".to_owned(), ..arm("stable", Job::Header) },
+            arm("stable", job),
+            arm("heavy", job),
+        ],
         rules: vec![Rule {
             name: "split".to_owned(),
             when: None,
@@ -65,7 +71,7 @@ fn objective(workload: &Workload, job: Job) -> Objective {
         idempotent: false,
         timeouts: Timeouts::default(),
         body_bytes_max: None,
-        shadow: Vec::new(),
+        shadow: if job == Job::Shadow { vec![shadow()] } else { Vec::new() },
     }
 }
 
@@ -91,11 +97,46 @@ fn split() -> Experiment {
     }
 }
 
-fn arm(name: &str) -> Arm {
+/// A tenth of the users, for a candidate that only exists in records.
+fn shadow() -> ShadowTarget {
+    ShadowTarget {
+        model: "candidate@1".to_owned(),
+        arm: None,
+        sample: Slot::COUNT / 10,
+        by: SampleBy::Unit,
+        unit: Some("user_id".to_owned()),
+        bytes_per_second_max: None,
+        topic: None,
+        captures_response: true,
+        members: Members::All,
+    }
+}
+
+/// Looked up by the user's name in keys that `cache.rs` fills.
+fn facts() -> Vec<Fact> {
+    let fact = |name: &str, kind| Fact {
+        name: name.to_owned(),
+        kind,
+        key: format!("user:{{unit}}:{name}"),
+        hash_field: None,
+        default: None,
+    };
+    vec![
+        fact("country", FactKind::Text),
+        fact("session_depth", FactKind::Number),
+        fact("is_member", FactKind::Boolean),
+    ]
+}
+
+fn arm(name: &str, job: Job) -> Arm {
     Arm {
         name: name.to_owned(),
         model: format!("{name}@1"),
-        facts: Vec::new(),
+        facts: if job == Job::Facts {
+            facts().into_iter().map(|fact| fact.name).collect()
+        } else {
+            Vec::new()
+        },
         facts_into: FactsInto::default(),
         timeouts: Timeouts::default(),
     }

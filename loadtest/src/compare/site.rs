@@ -10,12 +10,13 @@ use switchboard_shared::definition::Definition;
 use super::CompareError;
 use super::arguments::CompareArguments;
 use super::ask;
+use super::cache::Cache;
 use super::measure::{Measurement, Phase, Report, Seen};
 use super::peer::{Peer, Running, Setting};
 use super::process::{Process, as_text, output};
 use super::results::Results;
 use super::rules;
-use super::workload::{LoadPlan, Workload};
+use super::workload::{Job, LoadPlan, Workload};
 use crate::net::cores::Cores;
 
 /// What stays the same over a workload's measurements.
@@ -29,6 +30,7 @@ pub struct Site<'a> {
     body: Option<String>,
     stable: Model,
     heavy: Model,
+    cache: Option<Cache>,
     /// Proxies that start slowly, standing still between their turns.
     waiting: RefCell<BTreeMap<Peer, Running>>,
     starts: Cell<usize>,
@@ -87,6 +89,9 @@ impl<'a> Site<'a> {
                 Ok::<_, CompareError>(path.display().to_string())
             })
             .transpose()?;
+        let cache = (workload.job == Job::Facts)
+            .then(|| Cache::start(&arguments.load_core, work.path(), results))
+            .transpose()?;
         let (waiting, starts) = (RefCell::default(), Cell::new(0));
         Ok(Self {
             arguments,
@@ -97,6 +102,7 @@ impl<'a> Site<'a> {
             body,
             stable,
             heavy,
+            cache,
             waiting,
             starts,
         })
@@ -198,6 +204,7 @@ impl<'a> Site<'a> {
             folder: &folder,
             workload: self.workload,
             models: [&self.stable.address, &self.heavy.address],
+            cache: self.cache.as_ref().map(Cache::address),
         };
         peer.start(&setting)
     }
@@ -218,9 +225,14 @@ impl<'a> Site<'a> {
         }
         let command = self.command(peer, running, phase, &flags);
         self.results.note(&as_text(&command))?;
-        let before = self.stats()?;
+        let seen_until_now = || {
+            let worker_nanos = running.process.as_ref().filter(|_| peer.is_ours());
+            let worker_nanos = worker_nanos.map_or(0, |process| worker_nanos_of(process.pid()));
+            Ok::<_, CompareError>(Seen { worker_nanos, ..self.stats()? })
+        };
+        let before = seen_until_now()?;
         let said = output(command, &self.arguments.load_core)?;
-        let seen = Seen::between(before, self.stats()?);
+        let seen = Seen::between(before, seen_until_now()?);
         self.results.raw(self.workload, (peer, phase, round), seen, &said.stdout)?;
         let report: Report = serde_json::from_slice(&said.stdout)?;
         let measurement = Measurement { peer, phase, round, report, seen };
@@ -321,4 +333,16 @@ impl<'a> Site<'a> {
              x-user-id: u1\r\ncontent-length: 2\r\n\r\n{{}}"
         )
     }
+}
+
+/// CPU time that a router's network threads have used, in nanoseconds (`/proc/PID/task/TID/schedstat`).
+fn worker_nanos_of(pid: u32) -> u64 {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let used = |thread: PathBuf| -> Option<u64> {
+        let name = std::fs::read_to_string(thread.join("comm")).ok()?;
+        let used = std::fs::read_to_string(thread.join("schedstat")).ok()?;
+        let used = used.split_ascii_whitespace().next()?.parse().ok()?;
+        name.starts_with("worker-").then_some(used)
+    };
+    threads.flatten().filter_map(|thread| used(thread.path())).sum()
 }

@@ -64,6 +64,8 @@ pub struct Evidence<'a> {
 
 const SMALL: &str = "small-json-by-header";
 const BY_BODY: &str = "small-json-by-body";
+const FACTS: &str = "facts-64k";
+const SHADOW: &str = "shadow-10";
 const CHAT: &str = "chat";
 
 /// The router's CPU time per request over a peer's, at most; and in which workload.
@@ -94,7 +96,7 @@ const ABSENT: [(&str, &str, &str); 2] = [
 pub fn judge(evidence: Evidence<'_>) -> Vec<Target> {
     let mut targets = vec![
         evidence.added_p99(SMALL, "added p99, 1 KiB", 200.0),
-        missing("added p99, 64 KiB with facts", "below 1 ms", "no workload with facts yet"),
+        evidence.added_p99(FACTS, "added p99, 64 KiB with facts", 1000.0),
         evidence.reuse(),
     ];
     targets.extend(CPU_GOALS.map(|(peer, goal, workload)| evidence.cpu(peer, goal, workload)));
@@ -105,11 +107,7 @@ pub fn judge(evidence: Evidence<'_>) -> Vec<Target> {
     targets.push(evidence.decide());
     targets.push(evidence.body_attribute());
     targets.extend(evidence.activation());
-    targets.push(missing(
-        "shadow at 10 %: more CPU per request",
-        "below 5 %",
-        "no workload with shadow traffic yet",
-    ));
+    targets.push(evidence.shadow());
     targets.extend(evidence.memory());
     targets
 }
@@ -229,6 +227,27 @@ impl Evidence<'_> {
             (Some(body), Some(header)) => {
                 let text = format!("{:+.1} µs ({body:.1} over {header:.1})", body - header);
                 seen(what, goal, text, Verdict::below(body - header, 3.0))
+            }
+            _ => missing(what, goal, "the workload did not run"),
+        }
+    }
+
+    fn shadow(&self) -> Target {
+        let (what, goal) = ("shadow at 10 %: more CPU per request in the network core", "below 5 %");
+        let row = |peer| self.row(SHADOW, peer);
+        let worker = |peer| Some(row(peer)?.worker_cpu_us?.median);
+        let whole = |peer| Some(row(peer)?.cpu_us?.median);
+        let of = |value: &dyn Fn(Peer) -> Option<f64>| {
+            Some((value(Peer::Router)?, value(Peer::RouterByHeader)?))
+        };
+        match (of(&worker), of(&whole)) {
+            (Some((with, without)), Some((all_with, all_without))) => {
+                let more = 100.0 * (with / without - 1.0);
+                let text = format!(
+                    "{more:+.1} % ({with:.1} over {without:.1} µs; with the shadow core and its spool \
+                     {all_with:.1} over {all_without:.1} µs)"
+                );
+                seen(what, goal, text, Verdict::below(more, 5.0))
             }
             _ => missing(what, goal, "the workload did not run"),
         }

@@ -50,6 +50,10 @@ pub enum Job {
     Header,
     /// Both are members of the JSON body; then the same split.
     Body,
+    /// As `Header`; then three Facts of the user, looked up in Redis, are written into the body.
+    Facts,
+    /// As `Header`; and a tenth of the users' requests are copied, with their answers, for a candidate.
+    Shadow,
     /// Passes chat requests on to one of two models. Ours does the full job of `Header`.
     Forward,
 }
@@ -144,7 +148,7 @@ impl Workload {
         let url = format!("http://{address}{}", self.path);
         let mut flags = owned(["--url", &url, "--users", &USERS.to_string()]);
         match job {
-            Job::Header | Job::Forward => {
+            Job::Header | Job::Facts | Job::Shadow | Job::Forward => {
                 flags.extend(owned(["--objective", objective, "--header", "x-user-id: {user}"]));
             }
             Job::Body => {}

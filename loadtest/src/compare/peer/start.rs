@@ -41,6 +41,8 @@ pub struct Setting<'a> {
     pub workload: &'a Workload,
     /// Addresses of the stable and the heavy model.
     pub models: [&'a str; 2],
+    /// Address of Redis, where the workload has Facts.
+    pub cache: Option<&'a str>,
 }
 
 /// A configuration with places to fill in.
@@ -192,7 +194,13 @@ fn router(peer: Peer, setting: &Setting<'_>) -> Result<Running, CompareError> {
     let key = SecretKey::from_seed(blake3::hash(folder).as_bytes());
     let (address, admin) = (address()?, address()?);
     let trusted = key.public().to_string();
-    let places = [("admin", admin.as_str()), ("trusted_key", trusted.as_str())];
+    let cache = setting.cache.filter(|_| peer.job(setting.workload) == Job::Facts);
+    let places = [
+        ("admin", admin.as_str()),
+        ("trusted_key", trusted.as_str()),
+        ("facts_source", if cache.is_some() { "redis" } else { "off" }),
+        ("cache", cache.unwrap_or("127.0.0.1:6379")),
+    ];
     let path = fill_in(setting, &ROUTER, &address, &places)?;
     let mut command = Command::new(&setting.program);
     command.arg("--config").arg(&path);

@@ -24,6 +24,34 @@ pub(super) fn all() -> Vec<Workload> {
             ..small.clone()
         },
         Workload {
+            name: "facts-1k",
+            description: "As small-json-by-header; then three Facts of the user, from Redis, are written into \
+                          the body. No other proxy has this job; `router-by-header` is the router without it",
+            job: Job::Facts,
+            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+            left_out: &[],
+            ..small.clone()
+        },
+        Workload {
+            name: "facts-64k",
+            description: "As facts-1k, with a body of 64 KiB",
+            job: Job::Facts,
+            body: Body::Bytes(64 * 1024),
+            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+            left_out: &[],
+            ..small.clone()
+        },
+        Workload {
+            name: "shadow-10",
+            description: "As small-json-by-header; and the requests of a tenth of the users are copied with their \
+                          answers, and written to the spool by the shadow core, which shares the worker's core \
+                          here. No other proxy has this job; `router-by-header` is the router without it",
+            job: Job::Shadow,
+            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+            left_out: &[],
+            ..small.clone()
+        },
+        Workload {
             name: "sse-200-tokens",
             description: "Chat request of 600 B, answered by 200 server-sent events, one each 2 ms; the \
                           Objective from a header, then a 90/10 split by a hash of the user header. \
