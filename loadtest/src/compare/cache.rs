@@ -63,7 +63,7 @@ const OK: &[u8] = b"+OK\r\n";
 /// `MSET` of one user's Facts, as Redis reads it.
 fn facts_of(user: u32) -> String {
     let country = ["AT", "DE", "FR", "IT"][user as usize % 4];
-    let (depth, is_member) = (user % 40, user % 3 == 0);
+    let (depth, is_member) = (user % 40, user.is_multiple_of(3));
     let words = [
         "MSET".to_owned(),
         format!("user:u{user}:country"),
@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn the_facts_of_a_user_are_one_command() {
         let command = facts_of(6);
-        assert!(command.starts_with("*7\r\n$4\r\nMSET\r\n$15\r\nuser:u6:country\r\n$2\r\nFR\r\n"), "{command}");
+        assert!(
+            command.starts_with("*7\r\n$4\r\nMSET\r\n$15\r\nuser:u6:country\r\n$2\r\nFR\r\n"),
+            "{command}"
+        );
         assert!(command.ends_with("$17\r\nuser:u6:is_member\r\n$4\r\ntrue\r\n"), "{command}");
         assert_eq!(command.matches('$').count(), 7);
     }

@@ -223,13 +223,25 @@ pub(super) mod tests {
                 resident_bytes: 10 << 20,
             }],
         };
-        Measurement { peer, phase, round, report, seen: Seen { requests: 1000, connections: 10, worker_nanos: 5_000_000 } }
+        Measurement {
+            peer,
+            phase,
+            round,
+            report,
+            seen: Seen { requests: 1000, connections: 10, worker_nanos: 5_000_000 },
+        }
     }
 
     #[test]
     fn reuse_is_what_needed_no_new_connection() {
-        assert_eq!(Seen { requests: 1000, connections: 1, ..Seen::default() }.reuse_percent(), Some(99.9));
-        assert_eq!(Seen { requests: 10, connections: 64, ..Seen::default() }.reuse_percent(), Some(0.0));
+        assert_eq!(
+            Seen { requests: 1000, connections: 1, ..Seen::default() }.reuse_percent(),
+            Some(99.9)
+        );
+        assert_eq!(
+            Seen { requests: 10, connections: 64, ..Seen::default() }.reuse_percent(),
+            Some(0.0)
+        );
         assert_eq!(Seen::default().reuse_percent(), None);
     }
 
@@ -237,7 +249,10 @@ pub(super) mod tests {
     fn the_comparisons_own_questions_are_no_connections_of_a_proxy() {
         let before = Seen { requests: 100, connections: 70, ..Seen::default() };
         let after = Seen { requests: 300, connections: 75, ..Seen::default() };
-        assert_eq!(Seen::between(before, after), Seen { requests: 200, connections: 3, ..Seen::default() });
+        assert_eq!(
+            Seen::between(before, after),
+            Seen { requests: 200, connections: 3, ..Seen::default() }
+        );
     }
 
     #[test]

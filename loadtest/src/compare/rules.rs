@@ -4,8 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchboard_shared::definition::{
     Arm, ArmShare, Attribute, Balance, Definition, Endpoint, Experiment, Fact, FactKind, FactsInto,
-    Members, ModelVersion, Objective, Outcome, Rule, SampleBy, ShadowTarget, Shard, Source, Timeouts,
-    ValueKind,
+    Members, ModelVersion, Objective, Outcome, Rule, SampleBy, ShadowTarget, Shard, Source,
+    Timeouts, ValueKind,
 };
 use switchboard_shared::slot::{Slot, SlotRange};
 use switchboard_shared::snapshot::{BuildError, SecretKey, SnapshotVersion, build};
@@ -46,7 +46,9 @@ pub fn snapshot(
 fn objective(workload: &Workload, job: Job) -> Objective {
     let user = match job {
         Job::Body => Source::Body("/user_id".to_owned()),
-        Job::Header | Job::Facts | Job::Shadow | Job::Forward => Source::Header("x-user-id".to_owned()),
+        Job::Header | Job::Facts | Job::Shadow | Job::Forward => {
+            Source::Header("x-user-id".to_owned())
+        }
     };
     Objective {
         token: workload.objective.to_owned(),

@@ -233,7 +233,8 @@ impl Evidence<'_> {
     }
 
     fn shadow(&self) -> Target {
-        let (what, goal) = ("shadow at 10 %: more CPU per request in the network core", "below 5 %");
+        let (what, goal) =
+            ("shadow at 10 %: more CPU per request in the network core", "below 5 %");
         let row = |peer| self.row(SHADOW, peer);
         let worker = |peer| Some(row(peer)?.worker_cpu_us?.median);
         let whole = |peer| Some(row(peer)?.cpu_us?.median);

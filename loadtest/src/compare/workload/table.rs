@@ -12,6 +12,7 @@ const WEB: &[Peer] = &[Peer::Direct, Peer::Nginx, Peer::Haproxy, Peer::Envoy, Pe
 
 pub(super) fn all() -> Vec<Workload> {
     let small = small_json_by_header();
+    let [facts, large_facts, shadow] = of_ours_alone(&small);
     vec![
         small.clone(),
         small_json_by_body(&small),
@@ -23,34 +24,9 @@ pub(super) fn all() -> Vec<Workload> {
             peers: WEB,
             ..small.clone()
         },
-        Workload {
-            name: "facts-1k",
-            description: "As small-json-by-header; then three Facts of the user, from Redis, are written into \
-                          the body. No other proxy has this job; `router-by-header` is the router without it",
-            job: Job::Facts,
-            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
-            left_out: &[],
-            ..small.clone()
-        },
-        Workload {
-            name: "facts-64k",
-            description: "As facts-1k, with a body of 64 KiB",
-            job: Job::Facts,
-            body: Body::Bytes(64 * 1024),
-            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
-            left_out: &[],
-            ..small.clone()
-        },
-        Workload {
-            name: "shadow-10",
-            description: "As small-json-by-header; and the requests of a tenth of the users are copied with their \
-                          answers, and written to the spool by the shadow core, which shares the worker's core \
-                          here. No other proxy has this job; `router-by-header` is the router without it",
-            job: Job::Shadow,
-            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
-            left_out: &[],
-            ..small.clone()
-        },
+        facts,
+        large_facts,
+        shadow,
         Workload {
             name: "sse-200-tokens",
             description: "Chat request of 600 B, answered by 200 server-sent events, one each 2 ms; the \
@@ -95,6 +71,40 @@ pub(super) fn all() -> Vec<Workload> {
                 Peer::Router,
             ],
             ..small
+        },
+    ]
+}
+
+/// What no other proxy does, held against the router without it.
+fn of_ours_alone(small: &Workload) -> [Workload; 3] {
+    [
+        Workload {
+            name: "facts-1k",
+            description: "As small-json-by-header; then three Facts of the user, from Redis, are written into \
+                          the body. No other proxy has this job; `router-by-header` is the router without it",
+            job: Job::Facts,
+            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+            left_out: &[],
+            ..small.clone()
+        },
+        Workload {
+            name: "facts-64k",
+            description: "As facts-1k, with a body of 64 KiB",
+            job: Job::Facts,
+            body: Body::Bytes(64 * 1024),
+            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+            left_out: &[],
+            ..small.clone()
+        },
+        Workload {
+            name: "shadow-10",
+            description: "As small-json-by-header; and the requests of a tenth of the users are copied with their \
+                          answers, and written to the spool by the shadow core, which shares the worker's core \
+                          here. No other proxy has this job; `router-by-header` is the router without it",
+            job: Job::Shadow,
+            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+            left_out: &[],
+            ..small.clone()
         },
     ]
 }
