@@ -115,14 +115,13 @@ pub const BUFFER_BYTES: usize = 32 * 1024;
 /// Spare buffers that a core keeps: 32 MiB at most.
 pub const BUFFERS_POOLED_MAX: usize = 1024;
 /// Buffers that a core lends to its ring for arriving bytes: above what arrives in one turn of a busy core. A
-/// power of two. Where more arrives, receiving pauses for a turn.
+/// power of two. Where more arrives, receiving pauses for a turn. It also bounds what one sender can pin by its first
+/// burst: the kernel fills buffers in rounds of 33 (`MULTISHOT_MAX_RETRY` of its `io_uring/net.c`), any number of them
+/// within the call that would tell it to stop. From then on a sender that is not read gets one buffer at a time.
 pub const LENT_BUFFERS: u16 = 256;
 /// Bytes of one connection that may wait to be read before the kernel is told to stop, and one full buffer is
 /// as good as that.
 pub const ARRIVED_BYTES_MAX: usize = 4 * BUFFER_BYTES;
-/// Buffers that the kernel fills before it looks whether it was told to stop (`MULTISHOT_MAX_RETRY` of its
-/// `io_uring/net.c`, and the first): about a mebibyte, once, is what the peer of a slow reader can pin.
-pub const ARRIVED_AT_ONCE_MAX: usize = 33;
 /// Arrivals up to this length are moved together where they are not read at once: copying costs less than
 /// pinning a buffer each.
 pub const GATHERED_BYTES_MAX: usize = 4096;

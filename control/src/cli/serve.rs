@@ -91,6 +91,8 @@ pub(super) async fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
     let (token, token_file) = token(&arguments)?;
     // One control process per registry: two would give the same versions away.
     let _lock = lock(&arguments.database)?;
+    // Caught before anyone can see us serve: who sends SIGTERM on sight must get an orderly end.
+    let stopped = stopped()?;
     let registry = Registry::open(&arguments.database).await?;
     let listener = ApiListener::bind(arguments.listen).await?;
 
@@ -122,7 +124,7 @@ pub(super) async fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
 
     let (stopping, stop) = watch::channel(false);
     let serving = tokio::spawn(listener.serve(api::router(deployer, token), stop));
-    stopped()?.await;
+    stopped.await;
     tracing::info!("stopping");
     stopping.send_replace(true);
     serving.await.context("the API broke")?; // with it goes the last handle of the broadcaster

@@ -23,7 +23,7 @@ pub fn definition(workload: &Workload, job: Job, models: [&str; 2]) -> Definitio
         group: GROUP.to_owned(),
         objectives: vec![objective(workload, job)],
         facts: if job == Job::Facts { facts() } else { Vec::new() },
-        models: arms.map(|(name, _)| model(name)).to_vec(),
+        models: models_of(job),
         shards: arms.map(|(name, address)| shard(name, address)).to_vec(),
         ..Definition::default()
     }
@@ -144,11 +144,20 @@ fn arm(name: &str, job: Job) -> Arm {
     }
 }
 
-fn model(name: &str) -> ModelVersion {
+/// Those that serve and, where traffic is shadowed, the candidate that only reads records.
+fn models_of(job: Job) -> Vec<ModelVersion> {
+    let mut models = vec![model("stable", "stable"), model("heavy", "heavy")];
+    if job == Job::Shadow {
+        models.push(model("candidate", "heavy"));
+    }
+    models
+}
+
+fn model(name: &str, shard: &str) -> ModelVersion {
     ModelVersion {
         name: name.to_owned(),
         version: "1".to_owned(),
-        shard: name.to_owned(),
+        shard: shard.to_owned(),
         served_name: name.to_owned(),
         path: None,
     }
