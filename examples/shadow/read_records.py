@@ -21,9 +21,7 @@ def read(value: bytes) -> tuple[dict, bytes, bytes]:
 
 def main() -> None:
     broker, *topics = sys.argv[1:]
-    consumer = Consumer(
-        {"bootstrap.servers": broker, "group.id": "read-records", "auto.offset.reset": "earliest"}
-    )
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "read-records", "auto.offset.reset": "earliest"})
     consumer.subscribe(topics or ["switchboard.shadow", "switchboard.exposures"])
     try:
         while True:

@@ -1,5 +1,7 @@
 //! Every maximum of the load tester, with its reason.
 
+use std::time::Duration;
+
 /// Submission queue entries of one ring: more than one turn of a thread with thousands of
 /// connections usually submits; the runtime submits early where it is full.
 pub const RING_ENTRIES: u32 = 4096;
@@ -85,6 +87,12 @@ pub const CAPACITY_STEPS_MAX: u16 = 100;
 
 /// Records that are read ahead of their replay, for each generator thread.
 pub const REPLAY_AHEAD_MAX: usize = 256;
+
+/// How long Kafka's brokers may take to tell about a topic.
+pub const TOPIC_ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Between two looks at a topic's partitions while none has a message.
+pub const TOPIC_LOOK: Duration = Duration::from_millis(100);
 
 /// Longest line of a record file: a body of 64 MiB, each byte escaped as two characters.
 pub const RECORD_LINE_BYTES_MAX: usize = 128 * 1024 * 1024;

@@ -1,16 +1,20 @@
 //! `switchboard-loadtest replay`: sends Shadow records to a candidate.
 
+pub mod input;
 pub mod reader;
 pub mod record;
+pub mod topic;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
 
+use self::input::Input;
 use self::reader::{Reader, Refusals};
 use self::record::{Form, FormError};
+use self::topic::{TopicArguments, TopicError};
 use crate::generator::Source;
 use crate::generator::feed::Feed;
 use crate::limits::REPLAY_AHEAD_MAX;
@@ -25,15 +29,18 @@ use crate::signal::{StopSignal, raise_open_files_limit};
 
 /// Sends recorded requests to a candidate and reports as `run` does.
 ///
-/// Records come as JSON lines, as `switchboard-router spool dump` writes them. They are sent at the
+/// Records come as JSON lines, as `switchboard-router spool dump` writes them, or from a Kafka topic,
+/// from its beginning to the end that it has when it is reached. They are sent at the
 /// pace at which they were recorded, at --speed times that, at a fixed --rate, or, with --closed, as
 /// fast as the candidate takes them. What cannot be sent again (a body that was cut or withheld) is
 /// skipped and counted.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArguments {
     /// File of JSON lines; - is standard input
-    #[arg(value_name = "FILE")]
-    input: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "topic", conflicts_with = "topic")]
+    input: Option<PathBuf>,
+    #[command(flatten)]
+    topic: TopicArguments,
     /// The candidate; each record brings its own path
     #[arg(long)]
     url: String,
@@ -79,11 +86,14 @@ pub enum ReplayError {
     /// Stands still, or runs backwards.
     #[error("--speed must be a number above 0")]
     Speed,
+    /// See the cause.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// The records cannot be had.
-    #[error("cannot read {path}")]
+    #[error("cannot read {place}")]
     Read {
         /// Where they should be.
-        path: PathBuf,
+        place: String,
         /// What the host says.
         #[source]
         source: io::Error,
@@ -117,11 +127,13 @@ pub fn run(arguments: &ReplayArguments) -> Result<ExitCode, ReplayError> {
 
     let stop = StopSignal::install().map_err(RunError::Process)?;
     raise_open_files_limit();
-    let failed = |source| ReplayError::Read { path: arguments.input.clone(), source };
-    let input: Box<dyn BufRead + Send> = if arguments.input.as_os_str() == "-" {
-        Box::new(BufReader::new(io::stdin()))
-    } else {
-        Box::new(BufReader::new(File::open(&arguments.input).map_err(failed)?))
+    let failed = |source| ReplayError::Read { place: arguments.place(), source };
+    let input = match (arguments.topic.open()?, &arguments.input) {
+        (Some(topic), _) => Input::Topic(Box::new(topic)),
+        (None, Some(path)) if path.as_os_str() != "-" => {
+            Input::Lines(Box::new(BufReader::new(File::open(path).map_err(failed)?)))
+        }
+        (None, _) => Input::Lines(Box::new(BufReader::new(io::stdin()))),
     };
     let (senders, feeds): (Vec<_>, Vec<_>) = (0..asked.plan.threads)
         .map(|_| sync_channel(REPLAY_AHEAD_MAX))
@@ -150,6 +162,13 @@ pub fn run(arguments: &ReplayArguments) -> Result<ExitCode, ReplayError> {
 }
 
 impl ReplayArguments {
+    /// What errors call the input.
+    fn place(&self) -> String {
+        self.input
+            .as_ref()
+            .map_or_else(|| "the topic".to_owned(), |path| path.display().to_string())
+    }
+
     /// Without a rate the records' own times are kept; the last record ends the run.
     fn set_pace(&self, asked: &mut Asked) -> Result<(), ReplayError> {
         let plan = &mut asked.plan;

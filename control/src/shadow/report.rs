@@ -31,7 +31,7 @@ pub struct Report {
     pub candidate_statuses: BTreeMap<u16, u64>,
     /// By Objective; those above the first [`super::limits::REPORT_OBJECTIVES_MAX`] are in the sums only.
     pub objectives: BTreeMap<String, Agreement>,
-    /// The largest distances first.
+    /// The largest distances first; equal ones by id.
     pub worst: Vec<Disagreement>,
 }
 

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::input::Input;
 use super::record::{Form, Refusal};
 use crate::generator::feed::Recorded;
-use crate::limits::RECORD_LINE_BYTES_MAX;
 use crate::recorder::{histogram, record};
 
 /// The reading thread. It ends by itself: at the input's end, or when nobody takes its records.
@@ -67,11 +67,7 @@ impl Reader {
     ///
     /// # Errors
     /// No thread.
-    pub fn start(
-        input: Box<dyn BufRead + Send>,
-        form: Form,
-        senders: Vec<SyncSender<Recorded>>,
-    ) -> io::Result<Self> {
+    pub fn start(input: Input, form: Form, senders: Vec<SyncSender<Recorded>>) -> io::Result<Self> {
         let counts = Arc::new(Mutex::new(Counts {
             records: 0,
             refusals: Refusals::default(),
@@ -111,36 +107,33 @@ struct Reading {
 }
 
 impl Reading {
-    fn read_all(self, mut input: Box<dyn BufRead + Send>) {
+    fn read_all(self, mut input: Input) {
         let mut line = Vec::new();
         let mut first_time = None;
         let mut turn = 0;
         loop {
-            match read_line(&mut input, &mut line) {
-                Ok(LineEnd::Input) => return,
-                Ok(LineEnd::Long) => self.refuse(Refusal::TooLong),
-                Ok(LineEnd::Line) if line.trim_ascii().is_empty() => {}
-                Ok(LineEnd::Line) => match self.form.read(&line) {
-                    Err(refusal) => self.refuse(refusal),
-                    Ok(read) => {
-                        let start = *first_time.get_or_insert(read.time_unix_us);
-                        let mut recorded = read.recorded;
-                        recorded.offset =
-                            Duration::from_micros(read.time_unix_us.saturating_sub(start))
-                                .div_f64(self.form.speed);
-                        self.note(read.recorded_latency);
-                        let sent = self.senders[turn % self.senders.len()].send(recorded);
-                        turn += 1;
-                        self.tell_first.send(()).ok(); // nobody waits any more
-                        if sent.is_err() {
-                            return; // the run has ended
-                        }
-                    }
-                },
+            let read = match input.next(&self.form, &mut line) {
+                Ok(Some(Ok(read))) => read,
+                Ok(Some(Err(refusal))) => {
+                    self.refuse(refusal);
+                    continue;
+                }
+                Ok(None) => return,
                 Err(error) => {
                     self.with_counts(|counts| counts.failure = Some(error));
                     return;
                 }
+            };
+            let start = *first_time.get_or_insert(read.time_unix_us);
+            let mut recorded = read.recorded;
+            recorded.offset = Duration::from_micros(read.time_unix_us.saturating_sub(start))
+                .div_f64(self.form.speed);
+            self.note(read.recorded_latency);
+            let sent = self.senders[turn % self.senders.len()].send(recorded);
+            turn += 1;
+            self.tell_first.send(()).ok(); // nobody waits any more
+            if sent.is_err() {
+                return; // the run has ended
             }
         }
     }
@@ -161,25 +154,4 @@ impl Reading {
     fn with_counts(&self, change: impl FnOnce(&mut Counts)) {
         change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
-}
-
-enum LineEnd {
-    Line,
-    Long,
-    Input,
-}
-
-/// Reads one line without its end. Of one that is too long nothing is kept.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<LineEnd> {
-    line.clear();
-    let limit = RECORD_LINE_BYTES_MAX as u64 + 1;
-    if input.by_ref().take(limit).read_until(b'\n', line)? == 0 {
-        return Ok(LineEnd::Input);
-    }
-    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= RECORD_LINE_BYTES_MAX {
-        return Ok(LineEnd::Line);
-    }
-    line.clear();
-    input.skip_until(b'\n')?;
-    Ok(LineEnd::Long)
 }

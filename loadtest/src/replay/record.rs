@@ -1,4 +1,4 @@
-//! One line of a spool's dump → a request for the candidate. Pure.
+//! One line of a spool's dump, or one message of a topic → a request for the candidate. Pure.
 
 use std::time::Duration;
 
@@ -6,7 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
-use switchboard_shared::shadow_record::{Envelope, RecordedBody, SHADOW_RECORD_SCHEMA};
+use switchboard_shared::shadow_record::{
+    Envelope, RecordedBody, SHADOW_RECORD_SCHEMA, ShadowRecord, ShadowRecordError,
+};
 
 use crate::generator::feed::Recorded;
 use crate::http1::framing::Asked;
@@ -123,6 +125,23 @@ impl Form {
         }
         let body = body(&value)?;
         let envelope = Envelope::deserialize(value).map_err(|_| Refusal::NotARecord)?;
+        self.line(envelope, body)
+    }
+
+    /// Reads one message: a record as the router writes it.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn read_message(&self, bytes: &[u8]) -> Result<Line, Refusal> {
+        let record = ShadowRecord::read(bytes).map_err(|error| match error {
+            ShadowRecordError::Schema => Refusal::OtherSchema,
+            ShadowRecordError::Lengths { .. } => Refusal::WrongLength,
+            _ => Refusal::NotARecord,
+        })?;
+        self.line(record.envelope, record.request_body.to_vec())
+    }
+
+    fn line(&self, envelope: Envelope, body: Vec<u8>) -> Result<Line, Refusal> {
         match envelope.request.body {
             RecordedBody::Whole | RecordedBody::Edited | RecordedBody::None => {}
             RecordedBody::Cut => return Err(Refusal::BodyCut),

@@ -146,12 +146,20 @@ impl Tally {
     }
 
     fn add_disagreement(&mut self, result: &ShadowResult, compared: &Compared, reason: &str) {
+        let Some(record) = &result.record else { return };
         let distance = compared.comparison.distance;
-        let place = self.worst.partition_point(|worse| worse.distance >= distance);
+        // Equal distances by id: the order in which answers came must not decide what a report shows.
+        let place = self.worst.partition_point(|worse| {
+            worse
+                .distance
+                .total_cmp(&distance)
+                .reverse()
+                .then_with(|| worse.id.cmp(&record.id))
+                .is_le()
+        });
         if place >= WORST_MAX {
             return;
         }
-        let Some(record) = &result.record else { return };
         let Source { topic, partition, offset } = &result.source;
         let disagreement = Disagreement {
             distance,

@@ -133,6 +133,13 @@ fn the_worst_come_first_and_are_bounded() {
 }
 
 #[test]
+fn the_order_of_answers_does_not_change_which_are_the_worst() {
+    let results = || (1..60_u32).map(|number| result(number.into(), f64::from(number % 2)));
+    let ids = |report: Report| report.worst.into_iter().map(|one| one.id).collect::<Vec<_>>();
+    assert_eq!(ids(report(results())), ids(report(results().rev())));
+}
+
+#[test]
 fn reasons_from_outside_are_bounded() {
     let of_reason = |number: u64| ShadowResult {
         outcome: Outcome::Unanswered,

@@ -12,7 +12,7 @@ const WEB: &[Peer] = &[Peer::Direct, Peer::Nginx, Peer::Haproxy, Peer::Envoy, Pe
 
 pub(super) fn all() -> Vec<Workload> {
     let small = small_json_by_header();
-    let [facts, large_facts, shadow] = of_ours_alone(&small);
+    let [facts, facts_alone, facts_crowded, large_facts, shadow] = of_ours_alone(&small);
     vec![
         small.clone(),
         small_json_by_body(&small),
@@ -25,6 +25,8 @@ pub(super) fn all() -> Vec<Workload> {
             ..small.clone()
         },
         facts,
+        facts_alone,
+        facts_crowded,
         large_facts,
         shadow,
         Workload {
@@ -76,25 +78,35 @@ pub(super) fn all() -> Vec<Workload> {
 }
 
 /// What no other proxy does, held against the router without it.
-fn of_ours_alone(small: &Workload) -> [Workload; 3] {
+fn of_ours_alone(small: &Workload) -> [Workload; 5] {
+    let facts = Workload {
+        name: "facts-1k",
+        description: "As small-json-by-header; then three Facts of the user, from Redis, are written into \
+                      the body. No other proxy has this job; `router-by-header` is the router without it",
+        job: Job::Facts,
+        peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
+        left_out: &[],
+        ..small.clone()
+    };
     [
+        facts.clone(),
         Workload {
-            name: "facts-1k",
-            description: "As small-json-by-header; then three Facts of the user, from Redis, are written into \
-                          the body. No other proxy has this job; `router-by-header` is the router without it",
-            job: Job::Facts,
-            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
-            left_out: &[],
-            ..small.clone()
+            name: "facts-1-connection",
+            description: "As facts-1k, over one connection: each lookup goes alone",
+            connections: 1,
+            ..facts.clone()
+        },
+        Workload {
+            name: "facts-512-connections",
+            description: "As facts-1k, over 512 connections: many lookups share one pipeline",
+            connections: 512,
+            ..facts.clone()
         },
         Workload {
             name: "facts-64k",
             description: "As facts-1k, with a body of 64 KiB",
-            job: Job::Facts,
             body: Body::Bytes(64 * 1024),
-            peers: &[Peer::Direct, Peer::RouterByHeader, Peer::Router],
-            left_out: &[],
-            ..small.clone()
+            ..facts
         },
         Workload {
             name: "shadow-10",
