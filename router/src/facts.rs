@@ -113,12 +113,17 @@ impl Facts {
         lookup.map_or(Asked::Unavailable, Asked::Lookup)
     }
 
-    /// Waits until the answers are here or the deadline has passed, whichever comes first; tells how long.
+    /// Waits until the answers are here or the deadline has passed, whichever comes first; counts how long, and how
+    /// much of it was too long.
     pub async fn wait(&self, asked: &Asked, counters: &WorkerCounters) {
         let Asked::Lookup(lookup) = asked else { return };
         let began = clock::now();
         lookup.wait().await;
-        counters.facts_wait.record(clock::now().saturating_duration_since(began));
+        let now = clock::now();
+        counters.facts_wait.record(now.saturating_duration_since(began));
+        if let Some(overrun) = now.checked_duration_since(lookup.deadline()) {
+            counters.facts_overrun.record(overrun);
+        }
     }
 
     /// Takes back what a request asked for.

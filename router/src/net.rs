@@ -11,6 +11,7 @@ pub mod listener;
 pub mod peer;
 pub mod ring;
 pub mod signal;
+pub mod slice;
 mod socket;
 pub mod stream;
 pub mod task;

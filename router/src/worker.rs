@@ -37,7 +37,7 @@ use crate::net::hangup::Hangups;
 use crate::net::listener::{self, Listener, Listening};
 use crate::net::ring::{self, RingMode};
 use crate::net::stream::{self, Shut, Stream};
-use crate::net::{affinity, clock, task};
+use crate::net::{affinity, clock, slice, task};
 use crate::serve::request::Request;
 use crate::serve::served::Served;
 use crate::shadow::copies::{Copies, RingEnd};
@@ -332,6 +332,9 @@ fn run_thread(seat: Seat, report: &Report) {
     {
         let _unheard = report.send(Err(error).context(format!("cannot pin to core {}", core.0)));
         return;
+    }
+    if let Err(error) = slice::shorten_for_current_thread() {
+        crate::log::info("worker_slice_kept", &[("error", &error)]);
     }
     let outcome = ring::run(|mode| run(seat, mode, report));
     if let Err(error) = outcome {

@@ -66,6 +66,8 @@ counter_block! {
         fallouts: By<Reason, { Reason::ALL.len() }> = "switchboard_fallouts_total",
         /// Waits for Facts that were looked up.
         facts_wait: Histogram = "switchboard_facts_wait_seconds",
+        /// How long after its budget was spent a wait for Facts ended, of those that ended after it.
+        facts_overrun: Histogram = "switchboard_facts_overrun_seconds",
         /// Whether the connection to the cache can be asked.
         facts_connected: Gauge = "switchboard_facts_connected",
         /// Connections to the cache that were greeted.

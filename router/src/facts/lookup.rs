@@ -131,6 +131,11 @@ impl Lookup {
         (!state.is_over()).then_some(state.deadline)
     }
 
+    /// When its budget is spent.
+    pub fn deadline(&self) -> Instant {
+        self.state.borrow().deadline
+    }
+
     /// Waits until all answers are there, or the lookup is cut. It is, by its deadline.
     pub async fn wait(&self) {
         poll_fn(|context| {

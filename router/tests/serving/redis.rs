@@ -201,7 +201,7 @@ fn no_request_of_twenty_thousand_carries_anothers_fact() {
     const EACH: u64 = 1250;
     let redis = Redis::start(&[]);
     redis.know_all_users();
-    let budget = Duration::from_micros(9_240);
+    let budget = Duration::from_millis(10);
     let proxy = delaying_proxy(redis.address(), budget * 3 / 2);
     let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
     let settings = at(proxy);
@@ -213,6 +213,7 @@ fn no_request_of_twenty_thousand_carries_anothers_fact() {
             config.facts.late_in_a_row_max = 10_000;
         });
     router.wait_for(1, |worker| worker.facts_connected.get());
+    let noise = Noise::watch();
     let (hits, fallouts) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let threads = (0..CLIENTS).map(|number| {
         let (hits, fallouts, address) = (Arc::clone(&hits), Arc::clone(&fallouts), router.address);
@@ -249,16 +250,61 @@ fn no_request_of_twenty_thousand_carries_anothers_fact() {
     }
     let (hits, fallouts) = (hits.load(Ordering::Relaxed), fallouts.load(Ordering::Relaxed));
     assert!(hits > 1000 && fallouts > 1000, "both happen: {hits} and {fallouts}");
-    let waits = router.counted(|worker| worker.facts_wait.count());
-    let bound = budget + Duration::from_millis(1);
-    let within = router.counted(|worker| worker.facts_wait.count_up_to(bound));
     let unheard = router.counted(|worker| worker.facts_replies_unheard.get());
     eprintln!("{hits} with Facts, {fallouts} Fallouts, {unheard} replies that nobody waited for");
-    eprintln!("{within} of {waits} waits ended within the budget and 1 ms:");
-    for micros in [1_024, 2_048, 4_096, 8_192, 10_240, 12_288, 16_384, 32_768] {
+    noise.stop_and_print();
+    print_waits(&router);
+}
+
+/// Told, not judged: on a busy host a thread may wait for its core longer than for the cache.
+fn print_waits(router: &Router) {
+    let waits = router.counted(|worker| worker.facts_wait.count());
+    let overruns = router.counted(|worker| worker.facts_overrun.count());
+    eprintln!("{waits} waits, of which {overruns} ended after their budget was spent:");
+    for micros in [64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384] {
         let bound = Duration::from_micros(micros);
-        let count = router.counted(|worker| worker.facts_wait.count_up_to(bound));
-        eprintln!("  ≤ {micros:>6} µs {count:>6}");
+        let beyond = overruns - router.counted(|worker| worker.facts_overrun.count_up_to(bound));
+        let part = 100.0 * f64::from(u32::try_from(waits - beyond).unwrap())
+            / f64::from(u32::try_from(waits).unwrap());
+        eprintln!("  within the budget and {micros:>6} µs: {part:7.3} % ({beyond} are not)");
+    }
+}
+
+/// What the host does to a thread that only sleeps, while a test runs.
+struct Noise {
+    is_over: Arc<AtomicU64>,
+    thread: thread::JoinHandle<Vec<Duration>>,
+}
+
+impl Noise {
+    fn watch() -> Self {
+        let is_over = Arc::<AtomicU64>::default();
+        let stop = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            let mut late = Vec::new();
+            let span = Duration::from_millis(9);
+            while stop.load(Ordering::Relaxed) == 0 {
+                let began = Instant::now();
+                thread::sleep(span);
+                late.push(began.elapsed().saturating_sub(span));
+            }
+            late.sort();
+            late
+        });
+        Self { is_over, thread }
+    }
+
+    fn stop_and_print(self) {
+        self.is_over.store(1, Ordering::Relaxed);
+        let late = self.thread.join().unwrap();
+        let at = |part: usize| late[(late.len() - 1) * part / 1000];
+        eprintln!(
+            "a thread that slept {} times was late by {:?} (p50), {:?} (p99), {:?} (p99.9)",
+            late.len(),
+            at(500),
+            at(990),
+            at(999)
+        );
     }
 }
 
