@@ -1,8 +1,8 @@
 //! Facts: what is looked up for a Unit, within a budget that nothing can exceed.
 //!
 //! In reading order: [`lookup`] holds one request's values, [`pipeline`] keeps a connection's replies in order,
-//! [`resp`] knows the bytes, [`breaker`] when not to ask; [`link`] moves the bytes. [`file`] is a source without a
-//! cache. [`supply`] is what all cores share of either.
+//! [`resp`] knows the bytes, [`breaker`] when not to ask; `wire` makes a connection, with [`tls`] or without, and [`link`] moves
+//! the bytes. [`file`] is a source without a cache. [`supply`] is what all cores share of either.
 
 pub mod breaker;
 pub mod file;
@@ -12,7 +12,9 @@ pub mod pipeline;
 pub mod resp;
 pub mod secret;
 pub mod supply;
+pub mod tls;
 pub mod value;
+mod wire;
 
 use std::cell::RefCell;
 use std::rc::Rc;

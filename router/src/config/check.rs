@@ -8,7 +8,7 @@ use switchboard_shared::limits::{NAME_BYTES_MAX, TRUSTED_KEYS_MAX};
 use switchboard_shared::snapshot::syntax::{TOPIC, is_label, is_topic};
 
 use super::units::format_size;
-use super::{Config, FactsSource, Listen};
+use super::{Config, Facts, FactsSource, Listen};
 use crate::limits::{
     BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, FACT_BUDGET_MAX, HEAD_BYTES_MAX,
     HEAD_BYTES_MIN, LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SHADOW_BODY_BYTES_MAX,
@@ -178,6 +178,37 @@ fn check_facts(config: &Config) -> Result<(), Refusal> {
     }
     if facts.late_in_a_row_max == 0 {
         return refuse("facts.late_in_a_row_max", 0, "at least 1");
+    }
+    check_facts_tls(facts)
+}
+
+fn check_facts_tls(facts: &Facts) -> Result<(), Refusal> {
+    let name = facts.tls_server_name.as_str();
+    if !facts.tls {
+        let files = [
+            ("facts.tls_ca_file", &facts.tls_ca_file),
+            ("facts.tls_certificate_file", &facts.tls_certificate_file),
+            ("facts.tls_key_file", &facts.tls_key_file),
+        ];
+        let named = files.into_iter().find(|(_, file)| !file.as_os_str().is_empty());
+        if let Some((key, file)) = named {
+            return refuse(key, file.display(), "none without facts.tls = true");
+        }
+        if !name.is_empty() {
+            let found = format_args!("{name:?}");
+            return refuse("facts.tls_server_name", found, "none without facts.tls = true");
+        }
+        return Ok(());
+    }
+    if name.is_empty() && matches!(Address::parse(&facts.address), Ok(Address::Unix(_))) {
+        let expected = "the server's name, as facts.address is a Unix socket";
+        return refuse("facts.tls_server_name", "\"\"", expected);
+    }
+    if facts.tls_certificate_file.as_os_str().is_empty()
+        != facts.tls_key_file.as_os_str().is_empty()
+    {
+        let found = facts.tls_key_file.display();
+        return refuse("facts.tls_key_file", found, "one exactly with facts.tls_certificate_file");
     }
     Ok(())
 }

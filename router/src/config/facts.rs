@@ -23,6 +23,16 @@ pub struct Facts {
     pub password_env: String,
     /// The number of the database.
     pub database: u16,
+    /// Whether the connection to the cache is encrypted.
+    pub tls: bool,
+    /// Certificates of whom signs the cache's own (PEM); empty: the system's.
+    pub tls_ca_file: PathBuf,
+    /// The name or address that the cache's certificate must be for; empty: the host of `address`.
+    pub tls_server_name: String,
+    /// Our own certificate, with those that lead to its root (PEM); empty: none is shown.
+    pub tls_certificate_file: PathBuf,
+    /// The key of our own certificate (PEM).
+    pub tls_key_file: PathBuf,
     /// The file of JSON lines of the source `file`.
     pub file: PathBuf,
     /// How long a request waits at most.
@@ -65,6 +75,11 @@ impl Default for Facts {
             password_file: PathBuf::new(),
             password_env: String::new(),
             database: 0,
+            tls: false,
+            tls_ca_file: PathBuf::new(),
+            tls_server_name: String::new(),
+            tls_certificate_file: PathBuf::new(),
+            tls_key_file: PathBuf::new(),
             file: PathBuf::new(),
             budget: Duration::from_millis(10),
             // A client that sends its body slowly shall not lose its Facts for that.

@@ -148,7 +148,7 @@ pub const KEYS: &[Key] = &[
     key(
         "facts.address",
         "address",
-        "Of the Redis server: `HOST:PORT`, `[IPV6]:PORT` or `unix:/path`; a host name is resolved again every 5s. Each worker has one connection, without TLS.",
+        "Of the Redis server: `HOST:PORT`, `[IPV6]:PORT` or `unix:/path`; a host name is resolved again every 5s. Each worker has one connection.",
     ),
     key("facts.username", "name", "The user of the server's access list; empty: the default user."),
     key(
@@ -162,6 +162,27 @@ pub const KEYS: &[Key] = &[
         "The environment variable that holds the password; empty: there is none.",
     ),
     key("facts.database", "number", "The database that is selected."),
+    key(
+        "facts.tls",
+        "true or false",
+        "Whether the connection to the server is encrypted (TLS 1.2 or 1.3). Its certificate is always checked.",
+    ),
+    key(
+        "facts.tls_ca_file",
+        "path",
+        "PEM file with the certificates of whom signs the server's; empty: those that the system trusts.",
+    ),
+    key(
+        "facts.tls_server_name",
+        "name",
+        "The DNS name or address that the server's certificate must be for; empty: the host of `facts.address`.",
+    ),
+    key(
+        "facts.tls_certificate_file",
+        "path",
+        "PEM file with the router's own certificate and what leads to its root, for a server that asks for one; empty: none is shown.",
+    ),
+    key("facts.tls_key_file", "path", "PEM file with the key of that certificate."),
     key(
         "facts.file",
         "path",

@@ -161,6 +161,18 @@ fn a_contradiction_is_refused_where_it_stands() {
             "router.toml:3:13: cores.core_list: found a list, with cores.pin = false",
         ),
         (
+            "[facts]\ntls_ca_file = \"/ca\"",
+            "router.toml:2:15: facts.tls_ca_file: found /ca, expected none without facts.tls = true",
+        ),
+        (
+            "[facts]\ntls = true\ntls_key_file = \"/key\"",
+            "router.toml:3:16: facts.tls_key_file: found /key, expected one exactly with",
+        ),
+        (
+            "[facts]\ntls = true\naddress = \"unix:/redis\"\ntls_server_name = \"\"",
+            "router.toml:4:19: facts.tls_server_name: found \"\", expected the server's name",
+        ),
+        (
             "[upstream]\nidle = \"1h\"",
             "router.toml:2:8: upstream.idle: found 1h, expected at most upstream.age",
         ),

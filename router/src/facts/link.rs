@@ -14,10 +14,12 @@ use switchboard_shared::snapshot::ArchivedFact;
 use super::breaker::Breaker;
 use super::lookup::Lookup;
 use super::pipeline::Pipeline;
-use super::resp::{self, NoResp, Reply};
+use super::resp::NoResp;
 use super::supply::Supply;
+use super::tls::{Opened, Tls};
+use super::wire::{Wire, WireError};
 use crate::counters::{WorkerCounters, Writer};
-use crate::limits::{BUFFER_BYTES, FACT_GREETING_SPAN, FACT_REPLY_LINE_BYTES_MAX, FACT_STALL_SPAN};
+use crate::limits::{BUFFER_BYTES, FACT_GREETING_SPAN, FACT_STALL_SPAN};
 use crate::net::buffer::Buffer;
 use crate::net::stream::{self, Reader, Shut, Stream, Writer as StreamWriter};
 use crate::net::{clock, task};
@@ -41,21 +43,6 @@ struct Up {
     fd: std::os::fd::RawFd,
     /// When the last reply came, or, if all were answered, the last command was sent.
     heard: Instant,
-}
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-enum LinkError {
-    #[error("cannot connect to the cache")]
-    Connect(#[source] io::Error),
-    #[error("the cache does not answer")]
-    Silent,
-    #[error("the cache ended the connection")]
-    Closed,
-    #[error(transparent)]
-    NoResp(#[from] NoResp),
-    #[error("the cache refused {step}")]
-    Refused { step: &'static str },
 }
 
 impl Link {
@@ -165,9 +152,9 @@ async fn watch(link: Rc<Link>) {
 async fn keep(link: Rc<Link>, mut random: u64) {
     loop {
         let since = match greet(&link).await {
-            Ok(stream) => {
+            Ok(wire) => {
                 let since = clock::now();
-                serve(&link, stream, since).await;
+                serve(&link, wire, since).await;
                 Some(since)
             }
             Err(error) => {
@@ -185,90 +172,48 @@ async fn keep(link: Rc<Link>, mut random: u64) {
 }
 
 /// A connection that is authenticated, on its database, and answers within the budget.
-async fn greet(link: &Link) -> Result<Stream, LinkError> {
-    let address = link.supply.address().ok_or_else(|| {
-        LinkError::Connect(io::Error::new(io::ErrorKind::NotFound, "its name has no address"))
+async fn greet(link: &Link) -> Result<Wire, WireError> {
+    let supply = &link.supply;
+    let address = supply.address().ok_or_else(|| {
+        WireError::Connect(io::Error::new(io::ErrorKind::NotFound, "its name has no address"))
     })?;
-    let connected = clock::within(FACT_GREETING_SPAN, Stream::connect(&address)).await;
-    let mut stream = connected.ok_or(LinkError::Silent)?.map_err(LinkError::Connect)?;
-    if let Some(secret) = link.supply.secret() {
-        let mut command = Vec::new();
-        match link.supply.username() {
-            "" => resp::write(&mut command, &[&[b"AUTH"], &[secret.reveal()]]),
-            name => {
-                resp::write(&mut command, &[&[b"AUTH"], &[name.as_bytes()], &[secret.reveal()]])
-            }
-        }
-        exchange(&mut stream, command, b"OK", "the user and password").await?;
+    let mut wire = Wire::connect(&address, supply.connector()).await?;
+    if let Some(secret) = supply.secret() {
+        let (name, secret): (&[u8], _) = (supply.username().as_bytes(), secret.reveal());
+        let long: &[&[&[u8]]] = &[&[b"AUTH"], &[name], &[secret]];
+        let short: &[&[&[u8]]] = &[&[b"AUTH"], &[secret]];
+        let command = if name.is_empty() { short } else { long };
+        wire.exchange(command, b"OK", "the user and password").await?;
     }
-    if link.supply.database() != 0 {
-        let database = link.supply.database().to_string();
-        let mut command = Vec::new();
-        resp::write(&mut command, &[&[b"SELECT"], &[database.as_bytes()]]);
-        exchange(&mut stream, command, b"OK", "the database").await?;
+    if supply.database() != 0 {
+        let database = supply.database().to_string();
+        wire.exchange(&[&[b"SELECT"], &[database.as_bytes()]], b"OK", "the database").await?;
     }
-    let mut command = Vec::new();
-    resp::write(&mut command, &[&[b"PING"]]);
     let began = clock::now();
-    exchange(&mut stream, command, b"PONG", "PING").await?;
+    wire.exchange(&[&[b"PING"]], b"PONG", "PING").await?;
     // While it is too slow for anyone, nobody shall wait for it.
-    if clock::now().saturating_duration_since(began) > link.supply.budget() {
-        return Err(LinkError::Silent);
+    if clock::now().saturating_duration_since(began) > supply.budget() {
+        return Err(WireError::Silent);
     }
-    Ok(stream)
+    if wire.has_more() { Err(NoResp.into()) } else { Ok(wire) }
 }
 
-/// One command and its reply, before anyone else uses the connection.
-async fn exchange(
-    stream: &mut Stream,
-    command: Vec<u8>,
-    expected: &[u8],
-    step: &'static str,
-) -> Result<(), LinkError> {
-    let mut outgoing = Buffer::default();
-    outgoing.extend(&command);
-    let (result, _) = stream.writer.write_all(outgoing).await;
-    result.map_err(|fault| LinkError::Connect(fault.error))?;
-    let mut input = Buffer::with_capacity(FACT_REPLY_LINE_BYTES_MAX);
-    let fd = stream.fd();
-    let deadline = clock::now() + FACT_GREETING_SPAN;
-    loop {
-        if let Some((reply, _)) = resp::read(input.filled(), 0, 0)? {
-            return match reply {
-                Reply::Status(text) if text == expected => Ok(()),
-                _ => Err(LinkError::Refused { step }),
-            };
-        }
-        input.reserve(1);
-        let left = deadline.saturating_duration_since(clock::now());
-        // The read is never dropped: the clock shuts the socket, and the read completes.
-        let read = stream.reader.read(std::mem::take(&mut input));
-        let (result, buffer) = task::with_alarm(left, || stream::shut(fd, Shut::Both), read).await;
-        input = buffer;
-        match result {
-            Ok(1..) => {}
-            Ok(0) if clock::now() >= deadline => return Err(LinkError::Silent),
-            Ok(0) => return Err(LinkError::Closed),
-            Err(error) => return Err(LinkError::Connect(error)),
-        }
-    }
-}
-
-async fn serve(link: &Link, stream: Stream, since: Instant) {
-    let Stream { mut reader, mut writer } = stream;
+async fn serve(link: &Link, wire: Wire, since: Instant) {
+    let Wire { stream: Stream { mut reader, mut writer }, tls, .. } = wire;
     let up = Up { fd: reader.fd(), heard: since };
     link.up.set(Some(up));
     link.counters.facts_connected.set(1);
     link.counters.facts_connects.add(1);
     link.supply.report_up();
-    task::both(receive(link, &mut reader), send(link, &mut writer)).await;
+    let tls = tls.as_ref();
+    task::both(receive(link, &mut reader, tls), send(link, &mut writer, tls)).await;
     debug_assert!(link.up.get().is_none(), "both directions end by `fail`");
     link.pipeline.borrow_mut().lose();
 }
 
 /// Until the connection ends: replies to whom they are for.
-async fn receive(link: &Link, reader: &mut Reader) {
-    let mut input = Buffer::with_capacity(BUFFER_BYTES);
+async fn receive(link: &Link, reader: &mut Reader, tls: Option<&Tls>) {
+    let (mut input, mut plain) = (Buffer::with_capacity(BUFFER_BYTES), Buffer::default());
     loop {
         input.reserve(BUFFER_BYTES / 2);
         let (result, buffer) = reader.read(input).await;
@@ -276,7 +221,12 @@ async fn receive(link: &Link, reader: &mut Reader) {
         if !matches!(result, Ok(1..)) {
             break;
         }
-        let delivered = link.pipeline.borrow_mut().deliver(&mut input);
+        let opened = match tls {
+            None => Ok(Opened::Open),
+            Some(tls) => tls.open(&mut input, &mut plain),
+        };
+        let arrived = if tls.is_some() { &mut plain } else { &mut input };
+        let delivered = link.pipeline.borrow_mut().deliver(arrived);
         match delivered {
             Ok(delivered) => link.heard(delivered.in_time, delivered.late),
             Err(NoResp) => {
@@ -284,22 +234,42 @@ async fn receive(link: &Link, reader: &mut Reader) {
                 break;
             }
         }
+        match opened {
+            Ok(Opened::Open) => {}
+            Ok(Opened::Closed) => break,
+            Err(_) => {
+                link.counters.facts_protocol_errors.add(1);
+                break;
+            }
+        }
+        if tls.is_some_and(Tls::has_outgoing) {
+            link.to_send.ring();
+        }
     }
     link.fail();
 }
 
 /// Until the connection ends: all commands that came together leave together.
-async fn send(link: &Link, writer: &mut StreamWriter) {
+async fn send(link: &Link, writer: &mut StreamWriter, tls: Option<&Tls>) {
     let mut outgoing = Buffer::with_capacity(BUFFER_BYTES);
+    let mut sealed = Buffer::default();
     while link.up.get().is_some() {
-        if !link.pipeline.borrow().has_outgoing() {
+        if !link.pipeline.borrow().has_outgoing() && !tls.is_some_and(Tls::has_outgoing) {
             link.to_send.wait().await;
             continue;
         }
         link.pipeline.borrow_mut().take_outgoing(&mut outgoing);
+        if let Some(tls) = tls {
+            let result = tls.seal(outgoing.filled(), &mut sealed);
+            outgoing.clear();
+            if result.is_err() {
+                break;
+            }
+        }
+        let leaving = if tls.is_some() { &mut sealed } else { &mut outgoing };
         let result;
-        (result, outgoing) = writer.write_all(outgoing).await;
-        outgoing.clear();
+        (result, *leaving) = writer.write_all(std::mem::take(leaving)).await;
+        leaving.clear();
         if result.is_err() {
             break;
         }

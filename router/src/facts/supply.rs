@@ -14,6 +14,7 @@ use switchboard_shared::address::Address;
 
 use super::file::{FileError, Table};
 use super::secret::{Secret, SecretError};
+use super::tls::{Connector, TlsError};
 use crate::active::EndpointAddress;
 use crate::config::{Facts as Settings, FactsSource};
 use crate::limits::{FACTS_FILE_LOOK_EVERY, FACTS_NAME_LOOK_EVERY};
@@ -23,6 +24,7 @@ use crate::log::{self, Chain};
 pub struct Supply {
     settings: Settings,
     secret: Option<Secret>,
+    connector: Option<Connector>,
     address: ArcSwapOption<EndpointAddress>,
     table: ArcSwap<Table>,
     /// Whether the last that was logged is that the cache is up.
@@ -36,6 +38,9 @@ pub enum SupplyError {
     /// The password.
     #[error("facts.password_file or facts.password_env")]
     Secret(#[from] SecretError),
+    /// Certificates.
+    #[error("facts.tls")]
+    Tls(#[from] TlsError),
     /// The file.
     #[error("facts.file {}", path.display())]
     File {
@@ -64,6 +69,7 @@ impl Supply {
         };
         let supply = Arc::new(Self {
             secret: Secret::read(&settings.password_file, &settings.password_env)?,
+            connector: Connector::open(settings)?,
             address: ArcSwapOption::empty(),
             table: ArcSwap::from_pointee(table),
             settings: settings.clone(),
@@ -103,6 +109,11 @@ impl Supply {
     /// The password.
     pub(super) fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
+    }
+
+    /// Whom the cache has to be; `None`: the connection is not encrypted.
+    pub(super) fn connector(&self) -> Option<&Connector> {
+        self.connector.as_ref()
     }
 
     /// The user of the cache's access list; empty: the default user.

@@ -9,6 +9,7 @@
 
 mod cache;
 mod client;
+mod redis_server;
 mod router;
 mod upstream;
 
@@ -21,3 +22,4 @@ mod kafka;
 mod leaving;
 mod objectives;
 mod redis;
+mod redis_tls;
