@@ -19,7 +19,7 @@ pub mod units;
 mod workers;
 
 pub use check::Refusal;
-pub use facts::{BudgetFrom, Facts, FactsSource};
+pub use facts::{BudgetFrom, Facts, FactsSource, ReadFrom};
 pub use listen::{Listen, ListenError};
 pub use read::{ConfigError, Place};
 pub use shadow::{Compression, ExposureMode, KafkaSettings, ShadowSettings};

@@ -1,14 +1,20 @@
 //! Facts: what is looked up for a Unit, within a budget that nothing can exceed.
 //!
-//! In reading order: [`lookup`] holds one request's values, [`pipeline`] keeps a connection's replies in order,
-//! [`resp`] knows the bytes, [`breaker`] when not to ask; `wire` makes a connection, with [`tls`] or without, and [`link`] moves
-//! the bytes. [`file`] is a source without a cache. [`supply`] is what all cores share of either.
+//! In reading order: [`redis`] is one core's way to the cache. [`lookup`] holds one request's commands and values, [`near`] what was said
+//! a moment ago, [`pipeline`] keeps a connection's replies in order, [`resp`] knows the bytes, [`breaker`] when not to ask, [`hedge`] when
+//! to ask twice. `wire` makes a connection, with [`tls`] or without, [`link`] moves the bytes, [`cluster`] knows which of many to ask.
+//! [`file`] is a source without a cache. [`supply`] is what all cores share of either.
 
 pub mod breaker;
+pub mod cluster;
 pub mod file;
+pub mod hedge;
 pub mod link;
 pub mod lookup;
+pub mod near;
 pub mod pipeline;
+pub mod redis;
+pub mod reply;
 pub mod resp;
 pub mod secret;
 pub mod supply;
@@ -24,12 +30,11 @@ use std::time::Instant;
 use switchboard_shared::slot::Unit;
 use switchboard_shared::snapshot::ArchivedFact;
 
-use self::link::Link;
-use self::lookup::Lookup;
+use self::lookup::{Lookup, LookupPool};
+use self::redis::Redis;
 use self::supply::Supply;
 use crate::config::{BudgetFrom, Facts as Settings, FactsSource};
 use crate::counters::{WorkerCounters, Writer};
-use crate::limits::FACT_LOOKUPS_POOLED_MAX;
 use crate::net::clock;
 
 /// One core's source of Facts.
@@ -40,14 +45,14 @@ pub struct Facts {
 
 enum Source {
     Off,
-    Redis(Rc<Link>),
+    Redis(Redis),
     File(FileSource),
 }
 
 struct FileSource {
     supply: Arc<Supply>,
     key: RefCell<Vec<u8>>,
-    spare: RefCell<Vec<Rc<Lookup>>>,
+    pool: LookupPool,
 }
 
 /// What became of asking.
@@ -75,13 +80,11 @@ impl Facts {
             None => Source::Off,
             Some(supply) => match supply.source() {
                 FactsSource::Off => Source::Off,
-                FactsSource::Redis => {
-                    Source::Redis(Link::start(Arc::clone(supply), Rc::clone(counters), seed))
-                }
+                FactsSource::Redis => Source::Redis(Redis::start(settings, supply, counters, seed)),
                 FactsSource::File => Source::File(FileSource {
                     supply: Arc::clone(supply),
                     key: RefCell::default(),
-                    spare: RefCell::default(),
+                    pool: LookupPool::default(),
                 }),
             },
         };
@@ -109,8 +112,8 @@ impl Facts {
         let Some(unit) = unit else { return Asked::NoUnit };
         let lookup = match &self.source {
             Source::Off => None,
-            Source::Redis(link) => link.ask(facts, unit.as_str(), now, deadline),
-            Source::File(file) => Some(file.ask(facts, unit.as_str(), deadline)),
+            Source::Redis(redis) => redis.ask(facts, unit.as_str(), now, deadline),
+            Source::File(file) => Some(file.ask(facts, unit.as_str(), now, deadline)),
         };
         lookup.map_or(Asked::Unavailable, Asked::Lookup)
     }
@@ -120,7 +123,10 @@ impl Facts {
     pub async fn wait(&self, asked: &Asked, counters: &WorkerCounters) {
         let Asked::Lookup(lookup) = asked else { return };
         let began = clock::now();
-        lookup.wait().await;
+        match &self.source {
+            Source::Redis(redis) => redis.wait(lookup).await,
+            Source::File(_) | Source::Off => {} // all is there
+        }
         let now = clock::now();
         counters.facts_wait.record(now.saturating_duration_since(began));
         if let Some(overrun) = now.checked_duration_since(lookup.deadline()) {
@@ -133,13 +139,8 @@ impl Facts {
         let Asked::Lookup(lookup) = asked else { return };
         match &self.source {
             Source::Off => {}
-            Source::Redis(link) => link.give_back(lookup),
-            Source::File(file) => {
-                let mut spare = file.spare.borrow_mut();
-                if Rc::strong_count(&lookup) == 1 && spare.len() < FACT_LOOKUPS_POOLED_MAX {
-                    spare.push(lookup);
-                }
-            }
+            Source::Redis(redis) => redis.give_back(lookup),
+            Source::File(file) => file.pool.give_back(lookup),
         }
     }
 }
@@ -149,12 +150,11 @@ impl FileSource {
         &self,
         facts: impl Iterator<Item = &'a ArchivedFact>,
         unit: &str,
+        now: Instant,
         deadline: Instant,
     ) -> Rc<Lookup> {
         let table = self.supply.table();
-        let spare = self.spare.borrow_mut().pop();
-        let lookup = spare.unwrap_or_else(|| Lookup::new(deadline));
-        lookup.begin(deadline);
+        let lookup = self.pool.take(now, deadline);
         let mut key = self.key.borrow_mut();
         for (place, fact) in facts.enumerate() {
             if lookup.expect() {

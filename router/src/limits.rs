@@ -181,9 +181,9 @@ pub const REPLAY_BYTES_MAX: u64 = 256 * 1024;
 
 // ---- Facts ---------------------------------------------------------------------------------------
 
-/// Lookups of one core that are not answered yet, whoever still waits: 10 ms of 400 000 requests a second. Beyond
-/// it a request falls out at once.
-pub const FACT_LOOKUPS_MAX: usize = 4096;
+/// Commands on one connection that are not answered yet, whoever still waits: 10 ms of 400 000 requests a second with
+/// four Facts each. Beyond it a request falls out at once.
+pub const FACT_COMMANDS_MAX: usize = 16_384;
 /// Bytes of commands that wait to be sent; a cache that takes no more is failing.
 pub const FACT_COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Spare lookups that a core keeps.
@@ -206,6 +206,26 @@ pub const FACT_BACKOFF_FIRST: Duration = Duration::from_millis(50);
 pub const FACT_BACKOFF_MAX: Duration = Duration::from_millis(800);
 /// A connection that held for so long shows that the cache is back: pauses begin anew.
 pub const FACT_LINK_PROVEN: Duration = Duration::from_secs(5);
+/// Slots of a Redis Cluster; its protocol has the number.
+pub const CLUSTER_SLOTS: u16 = 16_384;
+/// Nodes of a cluster that one core keeps connections to: what the cluster's own makers call its practical limit.
+pub const CLUSTER_NODES_MAX: usize = 1000;
+/// Bytes of a cluster's answer to who has which slots: a thousand nodes with their replicas, and then some.
+pub const CLUSTER_MAP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often a cluster is asked who has which slots where nothing shows that this changed.
+pub const CLUSTER_LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Least pause between two such questions, so that a slot which moves does not cost one for each of its keys.
+pub const CLUSTER_LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// How long a node is kept that has no slot, but that another one pointed at.
+pub const CLUSTER_NODE_KEPT: Duration = Duration::from_secs(60);
+/// Hedged lookups that a core can save up: a burst when a server pauses.
+pub const FACT_HEDGES_SAVED_MAX: u32 = 50;
+/// Ceiling of `facts.hedge_percent_max`: beyond it a slow server would have its load doubled.
+pub const FACT_HEDGE_PERCENT_MAX: u8 = 50;
+/// What an entry of the near-cache costs beside its key and value: two allocations, the table and the queue.
+pub const NEAR_ENTRY_BYTES: u64 = 128;
+/// Ceiling of `facts.near_bytes_max`, per worker.
+pub const NEAR_BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
 /// Ceiling of `facts.budget`.
 pub const FACT_BUDGET_MAX: Duration = Duration::from_secs(1);
 /// Bytes of a file of Facts: it is held in memory twice while it is read again.

@@ -8,11 +8,12 @@ use switchboard_shared::limits::{NAME_BYTES_MAX, TRUSTED_KEYS_MAX};
 use switchboard_shared::snapshot::syntax::{TOPIC, is_label, is_topic};
 
 use super::units::format_size;
-use super::{Config, Facts, FactsSource, Listen};
+use super::{Config, Facts, FactsSource, Listen, ReadFrom};
 use crate::limits::{
-    BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, FACT_BUDGET_MAX, HEAD_BYTES_MAX,
-    HEAD_BYTES_MIN, LISTENERS_MAX, REQUEST_LINE_BYTES_MAX, SHADOW_BODY_BYTES_MAX,
-    SHADOW_BUFFER_BYTES_MAX, SOCKET_PATH_BYTES_MAX, SPOOL_BYTES_MIN,
+    BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX, CONNECTIONS_MAX, FACT_BUDGET_MAX,
+    FACT_HEDGE_PERCENT_MAX, HEAD_BYTES_MAX, HEAD_BYTES_MIN, LISTENERS_MAX, NEAR_BYTES_MAX,
+    REQUEST_LINE_BYTES_MAX, SHADOW_BODY_BYTES_MAX, SHADOW_BUFFER_BYTES_MAX, SOCKET_PATH_BYTES_MAX,
+    SPOOL_BYTES_MIN,
 };
 
 /// One setting that cannot be taken.
@@ -179,7 +180,48 @@ fn check_facts(config: &Config) -> Result<(), Refusal> {
     if facts.late_in_a_row_max == 0 {
         return refuse("facts.late_in_a_row_max", 0, "at least 1");
     }
+    check_facts_servers(facts)?;
     check_facts_tls(facts)
+}
+
+fn check_facts_servers(facts: &Facts) -> Result<(), Refusal> {
+    let replica = facts.replica_address.as_str();
+    if !replica.is_empty()
+        && let Err(error) = Address::parse(replica)
+    {
+        let expected = format!("HOST:PORT, [IPV6]:PORT or unix:/path ({error})");
+        return refuse("facts.replica_address", format_args!("{replica:?}"), expected);
+    }
+    if facts.cluster && !replica.is_empty() {
+        let expected = "none with facts.cluster = true";
+        return refuse("facts.replica_address", format_args!("{replica:?}"), expected);
+    }
+    if facts.cluster && facts.database != 0 {
+        let expected = "0, the only one that a cluster has";
+        return refuse("facts.database", facts.database, expected);
+    }
+    if facts.read_from == ReadFrom::Replica && replica.is_empty() {
+        let expected = "\"primary\" without facts.replica_address";
+        return refuse("facts.read_from", "\"replica\"", expected);
+    }
+    if let Some(after) = facts.hedge_after {
+        let found = super::units::format_duration(after);
+        if replica.is_empty() {
+            return refuse("facts.hedge_after", found, "\"off\" without facts.replica_address");
+        }
+        if after >= facts.budget {
+            return refuse("facts.hedge_after", found, "less than facts.budget");
+        }
+    }
+    if !(1..=FACT_HEDGE_PERCENT_MAX).contains(&facts.hedge_percent_max) {
+        let expected = format!("1 to {FACT_HEDGE_PERCENT_MAX}");
+        return refuse("facts.hedge_percent_max", facts.hedge_percent_max, expected);
+    }
+    if facts.near_bytes_max > NEAR_BYTES_MAX {
+        let expected = format!("at most {}", format_size(NEAR_BYTES_MAX));
+        return refuse("facts.near_bytes_max", format_size(facts.near_bytes_max), expected);
+    }
+    Ok(())
 }
 
 fn check_facts_tls(facts: &Facts) -> Result<(), Refusal> {
@@ -200,8 +242,8 @@ fn check_facts_tls(facts: &Facts) -> Result<(), Refusal> {
         }
         return Ok(());
     }
-    if name.is_empty() && matches!(Address::parse(&facts.address), Ok(Address::Unix(_))) {
-        let expected = "the server's name, as facts.address is a Unix socket";
+    if name.is_empty() && facts.has_unix_socket() {
+        let expected = "the server's name, as there is a Unix socket";
         return refuse("facts.tls_server_name", "\"\"", expected);
     }
     if facts.tls_certificate_file.as_os_str().is_empty()

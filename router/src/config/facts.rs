@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use switchboard_shared::address::Address;
+
 use super::units;
 
 /// Where Facts are looked up, and how long a request waits for them.
@@ -23,6 +25,26 @@ pub struct Facts {
     pub password_env: String,
     /// The number of the database.
     pub database: u16,
+    /// Whether the cache is a Redis Cluster, of which `address` is any node.
+    pub cluster: bool,
+    /// The address of a read replica; empty: there is none.
+    pub replica_address: String,
+    /// Which of the two is asked first.
+    pub read_from: ReadFrom,
+    /// How long a lookup waits before the other one is asked, too; `None`: it is not.
+    #[serde(with = "units::optional_duration")]
+    pub hedge_after: Option<Duration>,
+    /// At most so many lookups of a hundred ask twice.
+    pub hedge_percent_max: u8,
+    /// What one worker may keep of what the cache said; 0: nothing.
+    #[serde(with = "units::size")]
+    pub near_bytes_max: u64,
+    /// How long a value is kept there.
+    #[serde(with = "units::duration")]
+    pub near_ttl: Duration,
+    /// How long it is kept there that the cache has no value.
+    #[serde(with = "units::duration")]
+    pub near_absent_ttl: Duration,
     /// Whether the connection to the cache is encrypted.
     pub tls: bool,
     /// Certificates of whom signs the cache's own (PEM); empty: the system's.
@@ -44,6 +66,15 @@ pub struct Facts {
     pub late_in_a_row_max: u32,
 }
 
+impl Facts {
+    /// Whether one of the servers is on a Unix socket, and so has no host.
+    pub(super) fn has_unix_socket(&self) -> bool {
+        [&self.address, &self.replica_address]
+            .into_iter()
+            .any(|address| matches!(Address::parse(address), Ok(Address::Unix(_))))
+    }
+}
+
 /// Which kind of source Facts come from.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +85,16 @@ pub enum FactsSource {
     Redis,
     /// A file of JSON lines.
     File,
+}
+
+/// Which server is asked first, where there are two.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadFrom {
+    /// The one of `address`.
+    Primary,
+    /// The one of `replica_address`.
+    Replica,
 }
 
 /// From when on the budget runs.
@@ -75,6 +116,14 @@ impl Default for Facts {
             password_file: PathBuf::new(),
             password_env: String::new(),
             database: 0,
+            cluster: false,
+            replica_address: String::new(),
+            read_from: ReadFrom::Primary,
+            hedge_after: None,
+            hedge_percent_max: 10,
+            near_bytes_max: 0,
+            near_ttl: Duration::from_secs(1),
+            near_absent_ttl: Duration::from_secs(1),
             tls: false,
             tls_ca_file: PathBuf::new(),
             tls_server_name: String::new(),

@@ -163,6 +163,46 @@ pub const KEYS: &[Key] = &[
     ),
     key("facts.database", "number", "The database that is selected."),
     key(
+        "facts.cluster",
+        "true or false",
+        "Whether the server is a Redis Cluster. `facts.address` is any of its nodes then; the others are found, and each worker has one connection to each.",
+    ),
+    key(
+        "facts.replica_address",
+        "address",
+        "Of a read replica, in the forms of `facts.address`; empty: there is none. It is asked while the primary is away.",
+    ),
+    key(
+        "facts.read_from",
+        "\"primary\" or \"replica\"",
+        "Which of the two is asked first; the other one stands in for it.",
+    ),
+    key(
+        "facts.hedge_after",
+        "duration or \"off\"",
+        "A lookup that was not answered for so long is asked of the other server, too, and the first answer counts. Below `facts.budget`; somewhat above the server's 99th percentile is a good value.",
+    ),
+    key(
+        "facts.hedge_percent_max",
+        "percent",
+        "At most so many of a worker's lookups ask twice, so that a slow server does not have its load doubled; 1 to 50.",
+    ),
+    key(
+        "facts.near_bytes_max",
+        "size",
+        "What one worker keeps of what the server said, keys and overhead included; 0B: nothing, so that each request asks.",
+    ),
+    key(
+        "facts.near_ttl",
+        "duration",
+        "How long a value is kept there: no Fact is older than this.",
+    ),
+    key(
+        "facts.near_absent_ttl",
+        "duration",
+        "How long it is kept there that the server has no value; 0s: not at all.",
+    ),
+    key(
         "facts.tls",
         "true or false",
         "Whether the connection to the server is encrypted (TLS 1.2 or 1.3). Its certificate is always checked.",

@@ -161,6 +161,39 @@ fn a_contradiction_is_refused_where_it_stands() {
             "router.toml:3:13: cores.core_list: found a list, with cores.pin = false",
         ),
         (
+            "[upstream]\nidle = \"1h\"",
+            "router.toml:2:8: upstream.idle: found 1h, expected at most upstream.age",
+        ),
+    ] {
+        let found = refusal(text);
+        assert!(found.starts_with(expected), "{text}\n{found}\n{expected}");
+    }
+}
+
+#[test]
+fn servers_of_facts_that_contradict_each_other_are_refused() {
+    for (text, expected) in [
+        (
+            "[facts]\ncluster = true\ndatabase = 1",
+            "router.toml:3:12: facts.database: found 1, expected 0, the only one that a cluster has",
+        ),
+        (
+            "[facts]\nhedge_after = \"3ms\"",
+            "router.toml:2:15: facts.hedge_after: found 3ms, expected \"off\" without facts.replica_",
+        ),
+        (
+            "[facts]\nreplica_address = \"a:1\"\nhedge_after = \"10ms\"",
+            "router.toml:3:15: facts.hedge_after: found 10ms, expected less than facts.budget",
+        ),
+        (
+            "[facts]\nread_from = \"replica\"",
+            "router.toml:2:13: facts.read_from: found \"replica\", expected \"primary\" without",
+        ),
+        (
+            "[facts]\nhedge_percent_max = 51",
+            "router.toml:2:21: facts.hedge_percent_max: found 51, expected 1 to 50",
+        ),
+        (
             "[facts]\ntls_ca_file = \"/ca\"",
             "router.toml:2:15: facts.tls_ca_file: found /ca, expected none without facts.tls = true",
         ),
@@ -171,10 +204,6 @@ fn a_contradiction_is_refused_where_it_stands() {
         (
             "[facts]\ntls = true\naddress = \"unix:/redis\"\ntls_server_name = \"\"",
             "router.toml:4:19: facts.tls_server_name: found \"\", expected the server's name",
-        ),
-        (
-            "[upstream]\nidle = \"1h\"",
-            "router.toml:2:8: upstream.idle: found 1h, expected at most upstream.age",
         ),
     ] {
         let found = refusal(text);

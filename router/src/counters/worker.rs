@@ -68,7 +68,7 @@ counter_block! {
         facts_wait: Histogram = "switchboard_facts_wait_seconds",
         /// How long after its budget was spent a wait for Facts ended, of those that ended after it.
         facts_overrun: Histogram = "switchboard_facts_overrun_seconds",
-        /// Whether the connection to the cache can be asked.
+        /// Connections to the cache that can be asked.
         facts_connected: Gauge = "switchboard_facts_connected",
         /// Connections to the cache that were greeted.
         facts_connects: Counter = "switchboard_facts_connects_total",
@@ -80,6 +80,22 @@ counter_block! {
         facts_protocol_errors: Counter = "switchboard_facts_protocol_errors_total",
         /// Replies of the cache that came when nobody waited for them any more.
         facts_replies_unheard: Counter = "switchboard_facts_replies_unheard_total",
+        /// Lookups of which a second server was asked, because the first one was slow.
+        facts_hedges: Counter = "switchboard_facts_hedges_total",
+        /// Commands that the second server answered before the first one.
+        facts_hedges_won: Counter = "switchboard_facts_hedges_won_total",
+        /// Lookups of which no second server was asked, because too many had been already.
+        facts_hedges_refused: Counter = "switchboard_facts_hedges_refused_total",
+        /// Commands that another node of the cluster had to answer.
+        facts_redirects: Counter = "switchboard_facts_redirects_total",
+        /// How often the cluster told which node has which slots.
+        facts_cluster_looks: Counter = "switchboard_facts_cluster_looks_total",
+        /// Facts that the near-cache knew.
+        facts_near_hits: Counter = "switchboard_facts_near_hits_total",
+        /// Facts that were asked for already, for another request.
+        facts_near_shared: Counter = "switchboard_facts_near_shared_total",
+        /// Bytes that the near-cache holds.
+        facts_near_bytes: Gauge = "switchboard_facts_near_bytes",
         /// From a request's last byte to an endpoint until its response's first byte.
         upstream: Histogram = "switchboard_upstream_first_byte_seconds",
     }

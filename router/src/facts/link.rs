@@ -1,21 +1,20 @@
-//! One core's connection to Redis: greeted, shared by all requests, and made anew when it is lost.
+//! One core's connection to one server: greeted, shared by all requests, and made anew when it is lost.
 //!
 //! Nothing here drops an operation: whoever finds that the connection must end *shuts* it, and both directions
 //! complete in the ordinary way. While there is no connection nobody waits: the lookup is refused at once.
 
 use std::cell::{Cell, RefCell};
-use std::io;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use switchboard_shared::snapshot::ArchivedFact;
-
 use super::breaker::Breaker;
-use super::lookup::Lookup;
-use super::pipeline::Pipeline;
+use super::cluster::Cluster;
+use super::lookup::{Lookup, LookupPool};
+use super::near::Near;
+use super::pipeline::{Pipeline, Sending};
 use super::resp::NoResp;
-use super::supply::Supply;
+use super::supply::{Server, Supply};
 use super::tls::{Opened, Tls};
 use super::wire::{Wire, WireError};
 use crate::counters::{WorkerCounters, Writer};
@@ -24,16 +23,33 @@ use crate::net::buffer::Buffer;
 use crate::net::stream::{self, Reader, Shut, Stream, Writer as StreamWriter};
 use crate::net::{clock, task};
 
+/// What all connections of one core share.
+pub struct Shared {
+    /// Where the servers are, and who we are there.
+    pub supply: Arc<Supply>,
+    /// This core's counters.
+    pub counters: Rc<Writer<WorkerCounters>>,
+    /// Spare lookups.
+    pub pool: LookupPool,
+    /// What the cache said a moment ago.
+    pub near: Option<Near>,
+}
+
 /// The connection, or the lack of one.
 pub struct Link {
-    supply: Arc<Supply>,
-    counters: Rc<Writer<WorkerCounters>>,
+    shared: Rc<Shared>,
+    server: Server,
+    /// Where the server is a node of one.
+    cluster: Option<Weak<Cluster>>,
     pipeline: RefCell<Pipeline>,
     breaker: Cell<Breaker>,
     /// The connection that may be asked.
     up: Cell<Option<Up>>,
+    /// Nobody will ask any more.
+    is_over: Cell<bool>,
     to_send: task::Doorbell,
     to_watch: task::Doorbell,
+    to_connect: task::Doorbell,
     /// When the watch looks next.
     armed: Cell<Option<Instant>>,
 }
@@ -46,16 +62,24 @@ struct Up {
 }
 
 impl Link {
-    /// A link that connects in the background, from now until the core ends.
-    pub fn start(supply: Arc<Supply>, counters: Rc<Writer<WorkerCounters>>, seed: u64) -> Rc<Self> {
+    /// A link that connects in the background, from now until it is ended, or the core is.
+    pub fn start(
+        shared: &Rc<Shared>,
+        server: Server,
+        cluster: Option<Weak<Cluster>>,
+        seed: u64,
+    ) -> Rc<Self> {
         let link = Rc::new(Self {
-            supply,
-            counters,
+            shared: Rc::clone(shared),
+            server,
+            cluster,
             pipeline: RefCell::default(),
             breaker: Cell::default(),
             up: Cell::default(),
+            is_over: Cell::new(false),
             to_send: task::Doorbell::default(),
             to_watch: task::Doorbell::default(),
+            to_connect: task::Doorbell::default(),
             armed: Cell::default(),
         });
         task::spawn(keep(Rc::clone(&link), seed));
@@ -63,53 +87,84 @@ impl Link {
         link
     }
 
-    /// Asks for some Facts of one Unit. `None`: there is no connection, or too many wait.
-    pub fn ask<'a>(
+    /// Whether it may be asked.
+    pub fn is_up(&self) -> bool {
+        self.up.get().is_some()
+    }
+
+    /// Asks for some Facts of a lookup. `false`: there is no connection, or too many wait.
+    pub fn send(
         &self,
-        facts: impl Iterator<Item = &'a ArchivedFact>,
-        unit: &str,
+        lookup: &Rc<Lookup>,
+        places: &[usize],
+        sending: Sending,
         now: Instant,
-        deadline: Instant,
-    ) -> Option<Rc<Lookup>> {
-        let up = self.up.get()?;
+    ) -> bool {
+        let Some(up) = self.up.get() else { return false };
         let mut pipeline = self.pipeline.borrow_mut();
         let was_quiet = pipeline.unanswered() == 0;
-        let lookup = pipeline.ask(facts, unit, deadline)?;
+        if !pipeline.send(lookup, places, sending) {
+            return false;
+        }
+        drop(pipeline);
         if was_quiet {
             self.up.set(Some(Up { heard: now, ..up }));
         }
         self.to_send.ring();
+        let deadline = lookup.deadline();
         if self.armed.get().is_none_or(|armed| deadline < armed) {
             self.to_watch.ring();
         }
-        Some(lookup)
+        true
     }
 
-    /// Takes a lookup back from its request.
-    pub fn give_back(&self, lookup: Rc<Lookup>) {
-        self.pipeline.borrow_mut().give_back(lookup);
+    /// The server is none of ours any more: the connection ends, and is not made anew.
+    pub fn end(&self) {
+        self.is_over.set(true);
+        self.fail();
+        self.to_watch.ring();
+        self.to_connect.ring();
     }
 
     /// Nobody asks from now on; the connection's operations complete.
     fn fail(&self) {
         if let Some(up) = self.up.take() {
-            self.counters.facts_connected.set(0);
+            self.shared.counters.facts_connected.lower();
             stream::shut(up.fd, Shut::Both);
+            if let Some(cluster) = self.cluster.as_ref().and_then(Weak::upgrade) {
+                cluster.look_again();
+            }
         }
         self.to_send.ring();
     }
 
-    /// Replies came in.
-    fn heard(&self, in_time: u32, late: u32) {
-        if in_time > 0 {
+    /// Bytes came in: replies to whom they are for.
+    fn heard(&self, input: &mut Buffer) -> Result<(), NoResp> {
+        let now = clock::now();
+        let Shared { counters, pool, near, .. } = &*self.shared;
+        let delivered = self.pipeline.borrow_mut().deliver(input, pool, near.as_ref(), now)?;
+        if delivered.in_time > 0 {
             let mut breaker = self.breaker.get();
             breaker.answered();
             self.breaker.set(breaker);
         }
-        self.counters.facts_replies_unheard.add(u64::from(late));
+        counters.facts_replies_unheard.add(u64::from(delivered.late));
+        counters.facts_hedges_won.add(u64::from(delivered.hedges_won));
         if let Some(up) = self.up.get() {
-            self.up.set(Some(Up { heard: clock::now(), ..up }));
+            self.up.set(Some(Up { heard: now, ..up }));
         }
+        let cluster = self.cluster.as_ref().and_then(Weak::upgrade);
+        if let Some(cluster) = cluster.as_ref().filter(|_| delivered.is_moved) {
+            cluster.look_again();
+        }
+        for redirect in delivered.redirects {
+            match &cluster {
+                Some(cluster) => cluster.redirect(&redirect, self.server.host(), now),
+                None => self.shared.refuse(&redirect.lookup, redirect.place, now),
+            }
+            pool.give_back(redirect.lookup);
+        }
+        Ok(())
     }
 
     /// Ends what is due; tells when to look again.
@@ -119,13 +174,13 @@ impl Link {
         let unanswered = pipeline.unanswered();
         drop(pipeline);
         let mut breaker = self.breaker.get();
-        let is_failing = late > 0 && breaker.late(late, self.supply.late_max());
+        let is_failing = late > 0 && breaker.late(late, self.shared.supply.late_max());
         self.breaker.set(breaker);
         let heard = self.up.get().map(|up| up.heard);
         let has_stalled = unanswered > 0
             && heard.is_some_and(|heard| now.saturating_duration_since(heard) >= FACT_STALL_SPAN);
         if is_failing || has_stalled {
-            self.counters.facts_breaker_opened.add(1);
+            self.shared.counters.facts_breaker_opened.add(1);
             self.fail();
         }
         let stall = heard.filter(|_| unanswered > 0).map(|heard| heard + FACT_STALL_SPAN);
@@ -133,9 +188,20 @@ impl Link {
     }
 }
 
+impl Shared {
+    /// A command that no server can answer: the lookup goes without it.
+    pub(super) fn refuse(&self, lookup: &Rc<Lookup>, place: usize, now: Instant) {
+        let meaning = Err(super::lookup::Answer::Failed(super::resp::ErrorClass::Moved));
+        lookup.answer(place, meaning.clone());
+        if let Some(near) = self.near.as_ref().filter(|_| !lookup.is_asked(place)) {
+            near.settle(lookup, place, &meaning, &self.pool, now);
+        }
+    }
+}
+
 /// Cuts lookups at their deadlines. One timer for all of them: requests set none.
 async fn watch(link: Rc<Link>) {
-    loop {
+    while !link.is_over.get() {
         let now = clock::now();
         let next = link.expire(now);
         link.armed.set(next);
@@ -150,7 +216,7 @@ async fn watch(link: Rc<Link>) {
 
 /// Connects, serves, and begins again.
 async fn keep(link: Rc<Link>, mut random: u64) {
-    loop {
+    while !link.is_over.get() {
         let since = match greet(&link).await {
             Ok(wire) => {
                 let since = clock::now();
@@ -158,8 +224,8 @@ async fn keep(link: Rc<Link>, mut random: u64) {
                 Some(since)
             }
             Err(error) => {
-                link.counters.facts_connect_failures.add(1);
-                link.supply.report(&error);
+                link.shared.counters.facts_connect_failures.add(1);
+                link.shared.supply.report(&error);
                 None
             }
         };
@@ -167,28 +233,14 @@ async fn keep(link: Rc<Link>, mut random: u64) {
         let mut breaker = link.breaker.get();
         let pause = breaker.lost(since, clock::now(), random >> 33);
         link.breaker.set(breaker);
-        clock::sleep(pause).await;
+        let _is_over = clock::within(pause, link.to_connect.wait()).await;
     }
 }
 
 /// A connection that is authenticated, on its database, and answers within the budget.
 async fn greet(link: &Link) -> Result<Wire, WireError> {
-    let supply = &link.supply;
-    let address = supply.address().ok_or_else(|| {
-        WireError::Connect(io::Error::new(io::ErrorKind::NotFound, "its name has no address"))
-    })?;
-    let mut wire = Wire::connect(&address, supply.connector()).await?;
-    if let Some(secret) = supply.secret() {
-        let (name, secret): (&[u8], _) = (supply.username().as_bytes(), secret.reveal());
-        let long: &[&[&[u8]]] = &[&[b"AUTH"], &[name], &[secret]];
-        let short: &[&[&[u8]]] = &[&[b"AUTH"], &[secret]];
-        let command = if name.is_empty() { short } else { long };
-        wire.exchange(command, b"OK", "the user and password").await?;
-    }
-    if supply.database() != 0 {
-        let database = supply.database().to_string();
-        wire.exchange(&[&[b"SELECT"], &[database.as_bytes()]], b"OK", "the database").await?;
-    }
+    let supply = &link.shared.supply;
+    let mut wire = Wire::open(supply, &link.server).await?;
     let began = clock::now();
     wire.exchange(&[&[b"PING"]], b"PONG", "PING").await?;
     // While it is too slow for anyone, nobody shall wait for it.
@@ -200,15 +252,18 @@ async fn greet(link: &Link) -> Result<Wire, WireError> {
 
 async fn serve(link: &Link, wire: Wire, since: Instant) {
     let Wire { stream: Stream { mut reader, mut writer }, tls, .. } = wire;
+    if link.is_over.get() {
+        return;
+    }
     let up = Up { fd: reader.fd(), heard: since };
     link.up.set(Some(up));
-    link.counters.facts_connected.set(1);
-    link.counters.facts_connects.add(1);
-    link.supply.report_up();
+    link.shared.counters.facts_connected.raise();
+    link.shared.counters.facts_connects.add(1);
+    link.shared.supply.report_up();
     let tls = tls.as_ref();
     task::both(receive(link, &mut reader, tls), send(link, &mut writer, tls)).await;
     debug_assert!(link.up.get().is_none(), "both directions end by `fail`");
-    link.pipeline.borrow_mut().lose();
+    link.pipeline.borrow_mut().lose(&link.shared.pool, link.shared.near.as_ref());
 }
 
 /// Until the connection ends: replies to whom they are for.
@@ -226,21 +281,13 @@ async fn receive(link: &Link, reader: &mut Reader, tls: Option<&Tls>) {
             Some(tls) => tls.open(&mut input, &mut plain),
         };
         let arrived = if tls.is_some() { &mut plain } else { &mut input };
-        let delivered = link.pipeline.borrow_mut().deliver(arrived);
-        match delivered {
-            Ok(delivered) => link.heard(delivered.in_time, delivered.late),
-            Err(NoResp) => {
-                link.counters.facts_protocol_errors.add(1);
-                break;
-            }
+        let heard = link.heard(arrived);
+        if heard.is_err() || opened.is_err() {
+            link.shared.counters.facts_protocol_errors.add(1);
+            break;
         }
-        match opened {
-            Ok(Opened::Open) => {}
-            Ok(Opened::Closed) => break,
-            Err(_) => {
-                link.counters.facts_protocol_errors.add(1);
-                break;
-            }
+        if opened == Ok(Opened::Closed) {
+            break;
         }
         if tls.is_some_and(Tls::has_outgoing) {
             link.to_send.ring();

@@ -3,7 +3,7 @@
 //! Written here and not taken from a library: a request with Facts may allocate nothing, and a reply of the
 //! `redis` crate owns its bytes. What is read is bounded before it is awaited, and a torn reply is no reply.
 
-use crate::limits::FACT_REPLY_LINE_BYTES_MAX;
+use crate::limits::{CLUSTER_SLOTS, FACT_REPLY_LINE_BYTES_MAX};
 
 /// What the server said to one command; texts are of the buffer that was read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,11 +18,37 @@ pub enum Reply<'a> {
     Number,
     /// `-WRONGTYPE …` and its kin.
     Error(ErrorClass),
+    /// Another node of the cluster has the key.
+    Elsewhere(Elsewhere<'a>),
     /// A value above the limit: its bytes, with their CR LF, are still to come and are to be dropped.
     Oversized {
         /// How many.
         skip: usize,
     },
+}
+
+/// Where a cluster has a key: `-MOVED 3999 127.0.0.1:6381`, or the same with `-ASK`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Elsewhere<'a> {
+    /// Whether the Slot is on its way there, so that this node still has its other keys.
+    pub is_ask: bool,
+    /// The cluster's slot, below 16 384.
+    pub slot: u16,
+    /// `HOST:PORT`; without a host, that of the node which said so.
+    pub node: &'a str,
+}
+
+impl<'a> Elsewhere<'a> {
+    fn of(line: &'a [u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(line).ok()?.split(' ');
+        let is_ask = match words.next()? {
+            "MOVED" => false,
+            "ASK" => true,
+            _ => return None,
+        };
+        let slot = words.next()?.parse().ok().filter(|slot| *slot < CLUSTER_SLOTS)?;
+        Some(Self { is_ask, slot, node: words.next()? })
+    }
 }
 
 /// Why the server would not answer a command. Closed: it is a metric's label.
@@ -81,7 +107,10 @@ pub fn read(
     let taken = 1 + length + 2;
     let reply = match kind {
         b'+' => Reply::Status(line),
-        b'-' => Reply::Error(ErrorClass::of(line)),
+        b'-' => match Elsewhere::of(line) {
+            Some(elsewhere) => Reply::Elsewhere(elsewhere),
+            None => Reply::Error(ErrorClass::of(line)),
+        },
         b':' => Reply::Number,
         b'_' if line.is_empty() => Reply::Absent,
         b'$' if line == b"-1" => Reply::Absent,
@@ -133,6 +162,11 @@ pub fn write(out: &mut Vec<u8>, arguments: &[&[&[u8]]]) {
     }
 }
 
+/// How many bytes [`write`] takes for an argument of so many.
+pub fn argument_bytes(length: usize) -> usize {
+    1 + itoa::Buffer::new().format(length).len() + 2 + length + 2
+}
+
 fn length(out: &mut Vec<u8>, kind: u8, length: usize) {
     out.push(kind);
     out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
@@ -160,7 +194,14 @@ mod tests {
             (b":5\r\n", Reply::Number),
             (b"-WRONGTYPE Operation\r\n", Reply::Error(ErrorClass::WrongType)),
             (b"-LOADING Redis is\r\n", Reply::Error(ErrorClass::Busy)),
-            (b"-MOVED 1 h:1\r\n", Reply::Error(ErrorClass::Moved)),
+            (
+                b"-MOVED 16383 h:1\r\n",
+                Reply::Elsewhere(Elsewhere { is_ask: false, slot: 16_383, node: "h:1" }),
+            ),
+            (b"-ASK 0 :1\r\n", Reply::Elsewhere(Elsewhere { is_ask: true, slot: 0, node: ":1" })),
+            (b"-MOVED 16384 h:1\r\n", Reply::Error(ErrorClass::Moved)),
+            (b"-ASK\r\n", Reply::Error(ErrorClass::Moved)),
+            (b"-CLUSTERDOWN The cluster is down\r\n", Reply::Error(ErrorClass::Moved)),
             (b"-NOAUTH x\r\n", Reply::Error(ErrorClass::Denied)),
             (b"-ERR x\r\n", Reply::Error(ErrorClass::Other)),
             (b"$11\r\n", Reply::Oversized { skip: 13 }),

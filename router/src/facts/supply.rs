@@ -3,8 +3,9 @@
 //! Nothing here changes on a request's way: a thread of its own reads a changed file or resolves a host name
 //! again, and publishes the result.
 
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -25,11 +26,38 @@ pub struct Supply {
     settings: Settings,
     secret: Option<Secret>,
     connector: Option<Connector>,
-    address: ArcSwapOption<EndpointAddress>,
+    primary: ArcSwapOption<EndpointAddress>,
+    replica: ArcSwapOption<EndpointAddress>,
     table: ArcSwap<Table>,
     /// Whether the last that was logged is that the cache is up.
     is_reported_up: AtomicBool,
     is_reported_down: AtomicBool,
+}
+
+/// One of the cache's servers.
+#[derive(Clone, Debug)]
+pub enum Server {
+    /// The one of `facts.address`; of a cluster, any node.
+    Primary,
+    /// The one of `facts.replica_address`.
+    Replica,
+    /// A node of a cluster.
+    Node {
+        /// Where it is.
+        address: SocketAddr,
+        /// What the cluster calls its host.
+        host: Rc<str>,
+    },
+}
+
+impl Server {
+    /// What a node's host is called; of the others, the settings know it.
+    pub fn host(&self) -> &str {
+        match self {
+            Self::Node { host, .. } => host,
+            Self::Primary | Self::Replica => "",
+        }
+    }
 }
 
 /// Why the source cannot be used. The router does not start.
@@ -70,7 +98,8 @@ impl Supply {
         let supply = Arc::new(Self {
             secret: Secret::read(&settings.password_file, &settings.password_env)?,
             connector: Connector::open(settings)?,
-            address: ArcSwapOption::empty(),
+            primary: ArcSwapOption::empty(),
+            replica: ArcSwapOption::empty(),
             table: ArcSwap::from_pointee(table),
             settings: settings.clone(),
             is_reported_up: AtomicBool::new(false),
@@ -86,9 +115,27 @@ impl Supply {
         self.settings.source
     }
 
-    /// Where the cache is, as far as it is known.
-    pub fn address(&self) -> Option<Arc<EndpointAddress>> {
-        self.address.load_full()
+    /// Where a server is, as far as it is known.
+    pub fn address(&self, server: &Server) -> Option<Arc<EndpointAddress>> {
+        match server {
+            Server::Primary => self.primary.load_full(),
+            Server::Replica => self.replica.load_full(),
+            Server::Node { address, .. } => Some(Arc::new(EndpointAddress::Tcp(*address))),
+        }
+    }
+
+    /// The host of a server, for which its certificate must be; empty for a Unix socket.
+    pub(super) fn host(&self, server: &Server) -> String {
+        let address = match server {
+            Server::Primary => &self.settings.address,
+            Server::Replica => &self.settings.replica_address,
+            Server::Node { host, .. } => return host.to_string(),
+        };
+        match Address::parse(address) {
+            Ok(Address::Socket(address)) => address.ip().to_string(),
+            Ok(Address::Host { name, .. }) => name.to_owned(),
+            Ok(Address::Unix(_)) | Err(_) => String::new(),
+        }
     }
 
     /// The values of the file.
@@ -142,27 +189,24 @@ impl Supply {
         }
     }
 
-    /// Looks the address up. What a name stood for stays where it has no address now.
+    /// Looks the addresses up. What a name stood for stays where it has no address now.
     fn resolve(&self) {
         if self.settings.source != FactsSource::Redis {
             return;
         }
-        let found = match Address::parse(&self.settings.address) {
-            Ok(Address::Socket(address)) => Some(EndpointAddress::Tcp(address)),
-            Ok(Address::Unix(path)) => Some(EndpointAddress::Unix(path.into())),
-            Ok(Address::Host { name, port }) => {
-                let addresses = (name, port).to_socket_addrs().ok();
-                addresses.and_then(|mut all| all.next()).map(EndpointAddress::Tcp)
+        let Settings { address, replica_address, .. } = &self.settings;
+        for (text, place) in [(address, &self.primary), (replica_address, &self.replica)] {
+            if let Some(found) = resolved(text) {
+                place.store(Some(Arc::new(found)));
             }
-            Err(_) => None, // the settings were checked
-        };
-        if let Some(found) = found {
-            self.address.store(Some(Arc::new(found)));
         }
     }
 
     fn follow(self: &Arc<Self>) -> Result<(), SupplyError> {
-        let is_name = matches!(Address::parse(&self.settings.address), Ok(Address::Host { .. }));
+        let Settings { address, replica_address, .. } = &self.settings;
+        let is_name = [address, replica_address]
+            .into_iter()
+            .any(|address| matches!(Address::parse(address), Ok(Address::Host { .. })));
         let supply = Arc::downgrade(self);
         let path = self.settings.file.clone();
         let thread = std::thread::Builder::new().name("facts".into());
@@ -172,6 +216,18 @@ impl Supply {
             FactsSource::Redis | FactsSource::Off => return Ok(()),
         };
         started.map(drop).map_err(SupplyError::Thread)
+    }
+}
+
+fn resolved(address: &str) -> Option<EndpointAddress> {
+    match Address::parse(address) {
+        Ok(Address::Socket(address)) => Some(EndpointAddress::Tcp(address)),
+        Ok(Address::Unix(path)) => Some(EndpointAddress::Unix(path.into())),
+        Ok(Address::Host { name, port }) => {
+            let addresses = (name, port).to_socket_addrs().ok();
+            addresses.and_then(|mut all| all.next()).map(EndpointAddress::Tcp)
+        }
+        Err(_) => None, // the settings were checked; empty: there is no replica
     }
 }
 

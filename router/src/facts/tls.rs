@@ -8,7 +8,6 @@ use std::sync::Arc;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use switchboard_shared::address::Address;
 
 use crate::config::Facts as Settings;
 use crate::net::buffer::Buffer;
@@ -16,7 +15,8 @@ use crate::net::buffer::Buffer;
 /// Whom a server has to be, and who we are: shared by all connections of all cores.
 pub(super) struct Connector {
     config: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    /// `None`: the host that is connected to.
+    name: Option<ServerName<'static>>,
 }
 
 /// Why there can be no TLS with these settings. The router does not start.
@@ -41,7 +41,7 @@ pub enum TlsError {
     #[error("the system has no root certificates: facts.tls_ca_file names some")]
     NoRoots,
     /// The name that the server's certificate must have.
-    #[error("facts.tls_server_name, or the host of facts.address")]
+    #[error("facts.tls_server_name")]
     Name(#[source] InvalidDnsNameError),
     /// The certificates do not fit each other.
     #[error("the certificates cannot be used")]
@@ -72,21 +72,22 @@ impl Connector {
                 .map_err(|source| TlsError::Read { path: path.clone(), source })?;
             builder.with_client_auth_cert(chain, key).map_err(unusable)?
         };
-        let name = if settings.tls_server_name.is_empty() {
-            host(&settings.address)
-        } else {
-            settings.tls_server_name.clone()
-        };
-        let name = ServerName::try_from(name).map_err(TlsError::Name)?;
+        let name = Some(settings.tls_server_name.clone()).filter(|name| !name.is_empty());
+        let name = name.map(ServerName::try_from).transpose().map_err(TlsError::Name)?;
         Ok(Some(Self { config: Arc::new(config), name }))
     }
 
-    /// A session whose first message is ready to be sent.
+    /// A session with a server on `host`, whose first message is ready to be sent.
     ///
     /// # Errors
-    /// No random numbers.
-    pub(super) fn begin(&self) -> Result<Tls, rustls::Error> {
-        let mut session = ClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
+    /// No random numbers, or a host that no certificate can be for.
+    pub(super) fn begin(&self, host: &str) -> Result<Tls, rustls::Error> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => ServerName::try_from(host.to_owned())
+                .map_err(|error| rustls::Error::General(error.to_string()))?,
+        };
+        let mut session = ClientConnection::new(Arc::clone(&self.config), name)?;
         // What waits to be sent is bounded already, and is handed over as it comes.
         session.set_buffer_limit(None);
         Ok(Tls { session: RefCell::new(session) })
@@ -115,15 +116,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         return Err(TlsError::Empty { path: path.to_owned() });
     }
     Ok(found)
-}
-
-fn host(address: &str) -> String {
-    match Address::parse(address) {
-        Ok(Address::Socket(address)) => address.ip().to_string(),
-        Ok(Address::Host { name, .. }) => name.to_owned(),
-        // The settings were checked: a Unix socket comes with a name.
-        Ok(Address::Unix(_)) | Err(_) => String::new(),
-    }
 }
 
 /// One connection's session. Both directions use it, and nothing of it waits.

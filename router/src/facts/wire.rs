@@ -1,9 +1,12 @@
 //! One connection to a cache while only its owner uses it: connected, encrypted, and asked one thing after another.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Instant;
 
+use super::reply;
 use super::resp::{self, NoResp, Reply};
+use super::supply::{Server, Supply};
 use super::tls::{Connector, Opened, Tls};
 use crate::active::EndpointAddress;
 use crate::limits::{FACT_GREETING_SPAN, FACT_REPLY_LINE_BYTES_MAX};
@@ -15,6 +18,7 @@ use crate::net::{clock, task};
 pub(super) struct Wire {
     pub(super) stream: Stream,
     pub(super) tls: Option<Tls>,
+    peer: Option<IpAddr>,
     input: Buffer,
 }
 
@@ -36,24 +40,69 @@ pub(super) enum WireError {
 }
 
 impl Wire {
-    /// Connects, with TLS if there is a connector; no longer than `FACT_GREETING_SPAN`, twice.
-    pub(super) async fn connect(
-        address: &EndpointAddress,
-        connector: Option<&Connector>,
-    ) -> Result<Self, WireError> {
-        let connected = clock::within(FACT_GREETING_SPAN, Stream::connect(address)).await;
+    /// Connects, with TLS where that is wanted, shows who we are, and selects the database. Each step takes no longer than
+    /// `FACT_GREETING_SPAN`.
+    pub(super) async fn open(supply: &Supply, server: &Server) -> Result<Self, WireError> {
+        let address = supply.address(server).ok_or_else(|| {
+            WireError::Connect(io::Error::new(io::ErrorKind::NotFound, "its name has no address"))
+        })?;
+        let connected = clock::within(FACT_GREETING_SPAN, Stream::connect(&address)).await;
         let stream = connected.ok_or(WireError::Silent)?.map_err(WireError::Connect)?;
-        let tls = connector.map(Connector::begin).transpose().map_err(WireError::Tls)?;
-        let mut wire = Self { stream, tls, input: Buffer::default() };
+        let begin = |connector: &Connector| connector.begin(&supply.host(server));
+        let tls = supply.connector().map(begin).transpose().map_err(WireError::Tls)?;
+        let peer = match &*address {
+            EndpointAddress::Tcp(address) => Some(address.ip()),
+            EndpointAddress::Unix(_) => None,
+        };
+        let mut wire = Self { stream, tls, peer, input: Buffer::default() };
+        wire.shake_hands().await?;
+        if let Some(secret) = supply.secret() {
+            let (name, secret): (&[u8], _) = (supply.username().as_bytes(), secret.reveal());
+            let long: &[&[&[u8]]] = &[&[b"AUTH"], &[name], &[secret]];
+            let short: &[&[&[u8]]] = &[&[b"AUTH"], &[secret]];
+            let command = if name.is_empty() { short } else { long };
+            wire.exchange(command, b"OK", "the user and password").await?;
+        }
+        if supply.database() != 0 {
+            let database = supply.database().to_string();
+            wire.exchange(&[&[b"SELECT"], &[database.as_bytes()]], b"OK", "the database").await?;
+        }
+        Ok(wire)
+    }
+
+    async fn shake_hands(&mut self) -> Result<(), WireError> {
         let deadline = clock::now() + FACT_GREETING_SPAN;
-        while wire.tls.as_ref().is_some_and(Tls::is_handshaking) {
-            wire.say(&[]).await?;
-            if let Err(error) = wire.hear(deadline).await {
-                let _alert = wire.say(&[]).await; // it tells the other side why
+        while self.tls.as_ref().is_some_and(Tls::is_handshaking) {
+            self.say(&[]).await?;
+            if let Err(error) = self.hear(deadline).await {
+                let _alert = self.say(&[]).await; // it tells the other side why
                 return Err(error);
             }
         }
-        Ok(wire)
+        Ok(())
+    }
+
+    /// The address of the other side, if it has one.
+    pub(super) fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
+    /// One command and its reply, whatever its shape, but no error.
+    pub(super) async fn request(
+        &mut self,
+        command: &[&[&[u8]]],
+        step: &'static str,
+    ) -> Result<reply::Reply<'_>, WireError> {
+        self.ask(command).await?;
+        let deadline = clock::now() + FACT_GREETING_SPAN;
+        while reply::read(self.input.filled())?.is_none() {
+            self.hear(deadline).await?;
+        }
+        match reply::read(self.input.filled())? {
+            Some((reply::Reply::Error(_), _)) => Err(WireError::Refused { step }),
+            Some((reply, _)) => Ok(reply),
+            None => Err(WireError::Closed),
+        }
     }
 
     /// One command and its reply, which has to be as expected.

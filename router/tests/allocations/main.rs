@@ -144,15 +144,22 @@ fn a_request_in_steady_state_allocates_nothing() {
     }
 }
 
-/// A lookup of two Facts, one of them a hash's, spliced into the body or written as headers.
+/// A lookup of two Facts, one of them a hash's, spliced into the body or written as headers; or found in the near-cache.
 #[test]
 fn a_request_with_facts_in_steady_state_allocates_nothing() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let upstream = Upstream::echoing("");
     let cache = Cache::answering(|key| bulk(if key.starts_with("country") { "DE" } else { "7" }));
-    for into in [FactsInto::default(), FactsInto::Headers] {
+    for (into, near_bytes_max) in
+        [(FactsInto::default(), 0), (FactsInto::Headers, 0), (FactsInto::default(), 1 << 20)]
+    {
         let definition = with_facts(upstream.address, upstream.address, into.clone());
-        let router = Router::with(&definition, redis(&cache));
+        let settings = redis(&cache);
+        let router = Router::with(&definition, |config| {
+            settings(config);
+            config.facts.near_bytes_max = near_bytes_max;
+            config.facts.near_ttl = Duration::from_secs(3600);
+        });
         router.wait_for(1, |worker| worker.facts_connected.get());
         let mut client = Client::connect(router.address);
         let request = post("FEED", "x-user-id: u1\r\n", "{\"k\":10}");
@@ -166,6 +173,6 @@ fn a_request_with_facts_in_steady_state_allocates_nothing() {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         ask(500);
         let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        assert_eq!(count, 0, "{into:?}");
+        assert_eq!(count, 0, "{into:?}, {near_bytes_max} bytes of near-cache");
     }
 }

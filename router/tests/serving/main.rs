@@ -22,4 +22,7 @@ mod kafka;
 mod leaving;
 mod objectives;
 mod redis;
+mod redis_cluster;
+mod redis_near;
+mod redis_replica;
 mod redis_tls;

@@ -70,6 +70,27 @@ impl Redis {
         }
     }
 
+    /// What it says to a command: all lines of the reply, without those that only tell lengths.
+    pub(crate) fn said(&self, words: &[&str]) -> String {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        let mut text = format!("*{}\r\n", words.len());
+        for word in words {
+            text += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        stream.write_all(text.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let lines = reply.lines().filter(|line| !line.starts_with(['$', '*']));
+        lines.map(|line| line.trim_start_matches('+')).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The value of an option that it was started with.
+    pub(crate) fn option(&self, name: &str) -> &str {
+        let place = self.options.iter().position(|option| option == name).unwrap();
+        &self.options[place + 1]
+    }
+
     pub(crate) fn know(&self, user: &str, country: &str) {
         self.command(&[], &["SET", &format!("country:{user}"), country], "+OK");
         self.command(&[], &["HSET", &format!("depth:{user}"), "d", "3"], ":");
