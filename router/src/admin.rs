@@ -19,6 +19,7 @@ mod metrics;
 mod pages;
 mod process;
 mod request;
+mod upstreams;
 
 pub use pages::Sources;
 

@@ -23,7 +23,8 @@ pub use cell::{By, Counter, Gauge};
 pub use histogram::Histogram;
 pub use housekeeping::{FeedCounters, ShadowCounters};
 pub use labels::{
-    BadRequest, Labels, NotCopied, ResponseClass, ShadowLoss, SnapshotRefusal, UpstreamFailure,
+    BadRequest, Ejection, Labels, NotCopied, ResponseClass, ShadowLoss, SnapshotRefusal,
+    UpstreamFailure,
 };
 pub use text::{METRICS_CONTENT_TYPE, MetricsText, Seconds};
 pub use worker::WorkerCounters;

@@ -143,6 +143,27 @@ pub const FAILURES_TO_EJECT: u32 = 3;
 pub const EJECTION_FIRST: Duration = Duration::from_secs(1);
 /// The longest ejection: recovery by itself within half a minute.
 pub const EJECTION_MAX: Duration = Duration::from_secs(30);
+/// An endpoint that held for so long after its return begins anew: its next ejection is the first.
+pub const EJECTION_FORGOTTEN: Duration = Duration::from_secs(60);
+/// Failures are weighed against answers within such a window.
+pub const FAILURE_WINDOW: Duration = Duration::from_secs(10);
+/// Requests of one core in a window below which a share proves nothing.
+pub const FAILURE_SAMPLES_MIN: u64 = 20;
+/// Percent of the requests in a window whose failure ejects an endpoint.
+pub const FAILURE_PERCENT_TO_EJECT: u64 = 50;
+/// Percent of a Shard's endpoints that a share of failures may keep out (cases.md UP-04): beyond it the model is
+/// at fault rather than an endpoint, and all that answer are used.
+pub const DOUBTED_PERCENT_MAX: usize = 50;
+/// Steps by which an endpoint that is back gets its share of the traffic again.
+pub const SLOW_START_STEPS: u16 = 16;
+/// How long that takes: caches warm, connections open.
+pub const SLOW_START_SPAN: Duration = Duration::from_secs(8);
+/// The longest rest that a `Retry-After` gets: an endpoint that asks for a day is looked at again.
+pub const REST_MAX: Duration = Duration::from_secs(60);
+/// The rest of an endpoint whose `Retry-After` is a date, or unreadable.
+pub const REST_UNREADABLE: Duration = Duration::from_secs(1);
+/// How long the admin listener waits for the workers to tell about their endpoints; each looks every `WORKER_TICK`.
+pub const SURVEY_PATIENCE: Duration = Duration::from_secs(1);
 /// Endpoints of one Shard that one request can tell apart as tried; further ones may be met twice.
 pub const ENDPOINTS_TRIED_MAX: u32 = 64;
 /// Endpoints of one Arm that one request tries: the first and three more.

@@ -87,6 +87,7 @@ fn serve(config: Config, cores: &CorePlan, trusted: TrustedKeys) -> anyhow::Resu
         status: Arc::clone(&status),
         counters: Arc::clone(&counters),
         activation: Arc::clone(&activation),
+        survey: Arc::clone(&workers.survey),
     };
     let admin = admin::listen(config.admin.listen, sources, cores.housekeeping)?;
     let feed = feed::listen(&config.feed, stage, counters, cores.housekeeping)?;

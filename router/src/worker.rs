@@ -44,6 +44,7 @@ use crate::shadow::copies::{Copies, RingEnd};
 use crate::shadow::{self, Shadow};
 use crate::upstream::budget::RetryBudget;
 use crate::upstream::pool::{Endpoints, PoolLimits};
+use crate::upstream::survey::{Survey, Surveyed};
 
 /// What one core owns. All of it is used by that core's thread only.
 pub struct Worker {
@@ -69,6 +70,7 @@ pub struct Worker {
     pub copies: Copies,
     #[expect(clippy::vec_box, reason = "they are moved between requests as one pointer")]
     served: RefCell<Vec<Box<Served>>>,
+    surveyed: Surveyed,
     plan: WorkerPlan,
     hangups: Hangups,
     links: RefCell<Links>,
@@ -92,6 +94,7 @@ impl Worker {
             counters,
             facts,
             served: RefCell::default(),
+            surveyed: Surveyed::new(Arc::clone(&seat.survey), seat.plan.worker),
             plan: seat.plan,
             buffers: BufferPool::of_this_core()?,
             scratches: ScratchPool::default(),
@@ -237,6 +240,7 @@ struct Seat {
     counters: Arc<Counters>,
     copies: Option<RingEnd>,
     stop: Arc<Stop>,
+    survey: Arc<Survey>,
     supply: Option<Arc<Supply>>,
 }
 
@@ -251,6 +255,8 @@ struct Stop {
 pub struct Workers {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<Stop>,
+    /// Asks them how their endpoints are.
+    pub survey: Arc<Survey>,
     /// How the rings were set up: the worst of all cores'.
     pub ring_mode: RingMode,
     /// What is listened on, with the ports that the kernel chose.
@@ -270,8 +276,13 @@ pub fn start(
 ) -> anyhow::Result<Workers> {
     let (report, reports) = mpsc::channel();
     let stop = Arc::<Stop>::default();
-    let mut workers =
-        Workers { threads: Vec::new(), stop, ring_mode: RingMode::Deferred, addresses: Vec::new() };
+    let mut workers = Workers {
+        threads: Vec::new(),
+        stop,
+        survey: Survey::new(plan.workers.len()),
+        ring_mode: RingMode::Deferred,
+        addresses: Vec::new(),
+    };
     let listening = listener::prepare(&config.listen)?;
     let supply = Supply::open(&config.facts)?;
     for worker in &plan.workers {
@@ -283,6 +294,7 @@ pub fn start(
             counters: Arc::clone(counters),
             copies: shadow.end(worker.worker.get()),
             stop: Arc::clone(&workers.stop),
+            survey: Arc::clone(&workers.survey),
             supply: supply.clone(),
         };
         let report = report.clone();
@@ -381,6 +393,8 @@ async fn tick(worker: &Rc<Worker>, stop: &Stop, ears: &[RawFd]) {
         }
         worker.counters.connections_active.set(worker.live());
         worker.counters.upstream_connections_active.set(worker.endpoints.open());
+        worker.counters.endpoints_ejected.set(worker.endpoints.ejected());
+        worker.surveyed.answer(|| worker.endpoints.states(now));
         if stop.drain.load(Ordering::Acquire) && !worker.is_draining.replace(true) {
             ears.iter().for_each(|ear| stream::shut(*ear, Shut::Both));
             close_idle(worker);

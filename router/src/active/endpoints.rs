@@ -16,6 +16,12 @@ pub enum EndpointAddress {
     Unix(PathBuf),
 }
 
+impl From<SocketAddr> for EndpointAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
 /// Host names with ports, and the address that each stands for until the next Snapshot.
 pub type HostNames = HashMap<(String, u16), SocketAddr>;
 

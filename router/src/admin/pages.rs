@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 
 use super::metrics;
 use super::request::{Method, RequestError};
+use super::upstreams;
 use crate::activation::Activation;
 use crate::counters::{Counters, METRICS_CONTENT_TYPE};
 use crate::status::{Status, now_unix_ms};
+use crate::upstream::survey::Survey;
 
 /// What the pages tell about.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Sources {
     pub counters: Arc<Counters>,
     /// What is active.
     pub activation: Arc<Activation>,
+    /// How the workers' endpoints are.
+    pub survey: Arc<Survey>,
 }
 
 /// An answer.
@@ -37,7 +41,8 @@ const INDEX: &str = "switchboard-router\n\n\
     /healthz   200 while the process lives\n\
     /readyz    200 with a snapshot and not draining, else 503 with the reason\n\
     /metrics   Prometheus text format\n\
-    /snapshot  the running snapshot and the last refusal, as JSON\n";
+    /snapshot  the running snapshot and the last refusal, as JSON\n\
+    /upstreams shards and their endpoints: health, load and connections per worker, as JSON\n";
 
 /// The page at a path.
 pub(super) fn page(path: &str, sources: &Sources) -> Page {
@@ -49,6 +54,7 @@ pub(super) fn page(path: &str, sources: &Sources) -> Page {
             Err(reason) => Page { status: 503, content_type: TEXT, body: format!("{reason}\n") },
         },
         "/metrics" => Page::ok(METRICS_CONTENT_TYPE, metrics::page(sources)),
+        "/upstreams" => Page::ok(JSON, format!("{:#}\n", upstreams::page(sources))),
         "/snapshot" => Page::ok(JSON, format!("{:#}\n", snapshot(sources))),
         _ => Page { status: 404, content_type: TEXT, body: "no such page; see /\n".into() },
     }

@@ -151,6 +151,16 @@ impl Labels for Kind {
     }
 }
 
+label_enum! {
+    /// Why an endpoint was ejected.
+    Ejection by "cause" {
+        /// Failures in a row: it is dead.
+        InARow = "failures_in_a_row",
+        /// A high share of failures: it works badly.
+        Share = "failure_share",
+    }
+}
+
 label_reasons! {
     /// Why a request was refused as malformed or over a limit.
     BadRequest by "reason" [

@@ -5,7 +5,7 @@ use switchboard_shared::decide::Reason;
 use super::block::counter_block;
 use super::cell::{By, Counter, Gauge};
 use super::histogram::Histogram;
-use super::labels::{BadRequest, NotCopied, ResponseClass, UpstreamFailure};
+use super::labels::{BadRequest, Ejection, NotCopied, ResponseClass, UpstreamFailure};
 
 counter_block! {
     /// What one worker counts. Only that worker writes it.
@@ -34,8 +34,14 @@ counter_block! {
         retries: Counter = "switchboard_retries_total",
         /// Retries that the retry budget refused.
         retries_refused: Counter = "switchboard_retries_refused_total",
-        /// Endpoints that were ejected after failures in a row.
-        ejections: Counter = "switchboard_ejections_total",
+        /// Endpoints that were ejected, as each worker for itself does it.
+        ejections: By<Ejection, { Ejection::COUNT }> = "switchboard_ejections_total",
+        /// Endpoints that are ejected, summed over the workers.
+        endpoints_ejected: Gauge = "switchboard_endpoints_ejected",
+        /// Answers by which an endpoint asked for a rest: 429 or 503 with Retry-After.
+        rests: Counter = "switchboard_endpoint_rests_total",
+        /// Choices among endpoints that work badly, because too few of their Shard work well.
+        panics: Counter = "switchboard_shard_panics_total",
         /// Attempts that went over a pooled connection.
         pool_hits: Counter = "switchboard_upstream_pool_hits_total",
         /// Attempts that opened a connection.

@@ -73,6 +73,12 @@ pub enum Fault {
         /// When the first of them may be tried again.
         retry_after: Duration,
     },
+    /// One endpoint answered 429 or 503 and asked to be left alone.
+    #[error("the model server asks to be left alone")]
+    EndpointRests {
+        /// For how long.
+        retry_after: Duration,
+    },
     /// The endpoint closed before it answered, or its answer is no HTTP.
     #[error("{0}")]
     Upstream(#[from] UpstreamError),
@@ -126,7 +132,11 @@ impl Fault {
             Self::Body(error) => error.status(),
             Self::ClientLeft => 499,
             Self::Upstream(_) => 502,
-            Self::NoSnapshot | Self::Refused | Self::ConnectSlow | Self::ShardDown { .. } => 503,
+            Self::NoSnapshot
+            | Self::Refused
+            | Self::ConnectSlow
+            | Self::ShardDown { .. }
+            | Self::EndpointRests { .. } => 503,
             Self::UpstreamSlow(_) => 504,
         }
     }
@@ -149,6 +159,7 @@ impl Fault {
             Self::Refused => "connect_refused",
             Self::ConnectSlow => "connect_timeout",
             Self::ShardDown { .. } => "shard_down",
+            Self::EndpointRests { .. } => "endpoint_rests",
             Self::Upstream(error) => error.reason(),
             Self::UpstreamSlow(clock) => match clock {
                 Clock::Total => "total_timeout",
@@ -180,6 +191,7 @@ impl Fault {
             Self::Refused
             | Self::ConnectSlow
             | Self::ShardDown { .. }
+            | Self::EndpointRests { .. }
             | Self::Upstream(_)
             | Self::UpstreamSlow(_) => Whose::Upstream,
         }
@@ -190,7 +202,9 @@ impl Fault {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NoSnapshot => Some(Duration::from_secs(1)),
-            Self::ShardDown { retry_after } => Some((*retry_after).max(Duration::from_secs(1))),
+            Self::ShardDown { retry_after } | Self::EndpointRests { retry_after } => {
+                Some((*retry_after).max(Duration::from_secs(1)))
+            }
             _ => None,
         }
     }

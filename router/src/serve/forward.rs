@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use switchboard_shared::decide::Reason;
 
@@ -15,11 +15,12 @@ use super::fault::Fault;
 use super::pump;
 use super::relay::{self, BeforeHead, Towards};
 use super::request::Request;
-use crate::http1::{Next, RequestSent, Reuse};
+use crate::http1::{HeaderKind, Next, RequestSent, ResponseView, Reuse};
 use crate::limits::ATTEMPTS_MAX;
 use crate::net::clock;
 use crate::net::stream::Writer;
 use crate::upstream::pool::{Endpoint, InFlight, Lease, Shard, Tried};
+use crate::upstream::rest::{self, Verdict};
 use crate::worker::Worker;
 use crate::worker::connection::Client;
 use crate::worker::link::Clock;
@@ -73,7 +74,11 @@ pub async fn forward(
 
 fn may_ask_again(request: &Request, refusal: &Refusal) -> bool {
     let is_final = match refusal.fault {
-        Fault::Refused | Fault::ConnectSlow | Fault::ShardDown { .. } | Fault::Upstream(_) => false,
+        Fault::Refused
+        | Fault::ConnectSlow
+        | Fault::ShardDown { .. }
+        | Fault::EndpointRests { .. }
+        | Fault::Upstream(_) => false,
         Fault::UpstreamSlow(clock) => clock == Clock::Total,
         _ => true,
     };
@@ -116,14 +121,16 @@ impl Sending<'_> {
         let mut tried = Tried::default();
         let mut last = None;
         for attempt in 0..ATTEMPTS_MAX {
-            let Some(endpoint) = shard.choose(&mut tried, worker.tick(), worker.random()) else {
+            let Some(choice) = shard.choose(&mut tried, worker.tick(), worker.random()) else {
                 break;
             };
             if attempt > 0 && !worker.may_retry() {
                 break;
             }
-            let mut in_flight = endpoint.enter();
-            match self.try_endpoint(endpoint, &mut in_flight).await {
+            worker.counters.panics.add(u64::from(choice.is_panic));
+            let mut in_flight = choice.endpoint.enter(worker.tick());
+            let others = Others { shard, tried, has_attempt: attempt + 1 < ATTEMPTS_MAX };
+            match self.try_endpoint(choice.endpoint, &mut in_flight, others).await {
                 Ok(next) => return Ok(next),
                 Err(refusal) => {
                     self.count_failure(&refusal, &mut in_flight);
@@ -145,8 +152,8 @@ impl Sending<'_> {
         match refusal.fault {
             Fault::Refused | Fault::ConnectSlow | Fault::Upstream(_) | Fault::UpstreamSlow(_) => {
                 counters.upstream_failures.add(refusal.fault.reason(), 1);
-                if in_flight.failed(clock::now()) {
-                    counters.ejections.add(1);
+                if let Some(cause) = in_flight.failed(clock::now()) {
+                    counters.ejections.add(cause, 1);
                 }
             }
             // The client's doing says nothing about the endpoint (UP-03).
@@ -158,12 +165,13 @@ impl Sending<'_> {
         &mut self,
         endpoint: &Rc<Endpoint>,
         in_flight: &mut InFlight,
+        others: Others<'_>,
     ) -> Result<Next, Refusal> {
         let mut lease = self.open(endpoint).await?;
         self.client.link.attach(lease.stream.fd());
         let outcome = match self.request.body {
             Body::Streams => self.stream(&mut lease, in_flight).await,
-            Body::Held(_) | Body::Read(_) => self.exchange(&mut lease, in_flight).await,
+            Body::Held(_) | Body::Read(_) => self.exchange(&mut lease, in_flight, others).await,
         };
         self.client.link.detach();
         let Exchanged { reuse, next } = outcome?;
@@ -206,6 +214,7 @@ impl Sending<'_> {
         &mut self,
         lease: &mut Lease,
         in_flight: &mut InFlight,
+        others: Others<'_>,
     ) -> Result<Exchanged, Refusal> {
         let Self { worker, client, scratch, request, outbound } = self;
         let Scratch { server, exchange, fields, .. } = &mut **scratch;
@@ -223,8 +232,17 @@ impl Sending<'_> {
                 return Err(Refusal { fault, may_have_begun: begun || sent != Sent::Nothing });
             }
         };
-        in_flight.succeeded();
-        request.answer_began(exchange.head().status(), sending, clock::now());
+        let answered = clock::now();
+        let asked = judge(worker, in_flight, &exchange.head().view(input.filled()), answered);
+        if let Some(retry_after) = asked
+            && request.is_repeatable()
+            && others.can_be_tried(worker)
+        {
+            worker.buffers.put_back(input);
+            let fault = Fault::EndpointRests { retry_after };
+            return Err(Refusal { fault, may_have_begun: true });
+        }
+        request.answer_began(exchange.head().status(), sending, answered);
         if worker.is_draining() {
             server.close_after_this();
         }
@@ -236,6 +254,46 @@ impl Sending<'_> {
         let sent = if sent == Sent::All { RequestSent::Whole } else { RequestSent::Partly };
         Ok(Exchanged { reuse: exchange.reuse(left_over, sent), next: server.finish_answer(end) })
     }
+}
+
+/// What is left to try beside the present endpoint.
+#[derive(Clone, Copy)]
+struct Others<'a> {
+    shard: &'a Shard,
+    tried: Tried,
+    has_attempt: bool,
+}
+
+impl Others<'_> {
+    /// Whether the next attempt will be made, so that an answer may be given up for it.
+    fn can_be_tried(self, worker: &Worker) -> bool {
+        self.has_attempt
+            && worker.retries.get().has_one()
+            && self.shard.has_sound(self.tried, worker.tick())
+    }
+}
+
+/// Tells an endpoint's health what its answer says. Returns the rest that it asks for.
+pub fn judge(
+    worker: &Worker,
+    in_flight: &mut InFlight,
+    head: &ResponseView<'_>,
+    now: Instant,
+) -> Option<Duration> {
+    match rest::verdict(head.head().status(), head.value(HeaderKind::RetryAfter)) {
+        Verdict::Sound => in_flight.succeeded(now),
+        Verdict::Failing => {
+            if let Some(cause) = in_flight.answered_badly(now) {
+                worker.counters.ejections.add(cause, 1);
+            }
+        }
+        Verdict::Rest(span) => {
+            worker.counters.rests.add(1);
+            in_flight.rest(now, span);
+            return Some(span);
+        }
+    }
+    None
 }
 
 /// How much of a request left.

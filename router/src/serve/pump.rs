@@ -7,7 +7,7 @@ use super::answer::{self, Answering};
 use super::copy;
 use super::edit::Outbound;
 use super::fault::Fault;
-use super::forward::{Exchanged, Refusal};
+use super::forward::{self, Exchanged, Refusal};
 use super::relay::{self, BeforeHead, Towards};
 use super::request::Request;
 use crate::http1::{
@@ -205,8 +205,11 @@ impl<'a> Streaming<'a> {
         let sent = clock::now();
         let exchanged = match relay::read_head(self.worker, self.link, upstream, exchange).await {
             Ok(input) => {
-                in_flight.succeeded();
-                self.request.answer_began(exchange.head().status(), sent, clock::now());
+                let answered = clock::now();
+                let head = exchange.head().view(input.filled());
+                // Its body is gone: whatever the endpoint asks for, this is the answer.
+                let _rest = forward::judge(self.worker, in_flight, &head, answered);
+                self.request.answer_began(exchange.head().status(), sent, answered);
                 self.relay(writer, upstream, exchange, fields, input).await
             }
             Err(before) => self.explain(writer, fields, before, in_flight).await,
@@ -250,8 +253,8 @@ impl<'a> Streaming<'a> {
         let fault = self.client_fault.take().unwrap_or(before.fault);
         if matches!(fault, Fault::Upstream(_) | Fault::UpstreamSlow(_)) {
             worker.counters.upstream_failures.add(fault.reason(), 1);
-            if in_flight.failed(clock::now()) {
-                worker.counters.ejections.add(1);
+            if let Some(cause) = in_flight.failed(clock::now()) {
+                worker.counters.ejections.add(cause, 1);
             }
         }
         let subject = request.objective().map(|objective| objective.token.as_str());

@@ -4,16 +4,28 @@
 //! requests in flight per weight: cores share nothing, and two draws keep N independent balancers
 //! from herding onto one endpoint.
 
+use switchboard_shared::limits::{ENDPOINT_WEIGHT_MAX, ENDPOINTS_MAX};
+
+use crate::limits::SLOW_START_STEPS;
+
 /// What the choice needs to know of one endpoint.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Candidate {
-    /// Relative share, at least 1.
-    pub weight: u16,
+    /// Relative share, at least 1. At most [`WEIGHT_MAX`].
+    pub weight: u32,
     /// This core's requests that the endpoint has not answered yet.
     pub in_flight: u32,
     /// Whether it may be chosen at all: sound, and not tried before for this request.
     pub usable: bool,
 }
+
+/// The heaviest endpoint there can be, with all its steps of slow start.
+pub const WEIGHT_MAX: u32 = ENDPOINT_WEIGHT_MAX as u32 * SLOW_START_STEPS as u32;
+
+const _: () = assert!(
+    ENDPOINTS_MAX as u64 * WEIGHT_MAX as u64 <= u32::MAX as u64,
+    "a draw times all weights of a Shard fits 64 bits"
+);
 
 /// Chooses among `candidates`; `None` where none is usable. `random` is uniform over all values.
 pub fn choose<I>(candidates: I, random: u64) -> Option<usize>
@@ -61,7 +73,7 @@ fn is_less_loaded(a: Candidate, b: Candidate) -> bool {
 mod tests {
     use super::*;
 
-    fn candidate(weight: u16, in_flight: u32) -> Candidate {
+    fn candidate(weight: u32, in_flight: u32) -> Candidate {
         Candidate { weight, in_flight, usable: true }
     }
 

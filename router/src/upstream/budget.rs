@@ -22,6 +22,12 @@ impl RetryBudget {
         self.saved = (self.saved + RETRY_MILLIS_PER_REQUEST).min(RETRY_SAVED_MAX * 1000);
     }
 
+    /// Whether one retry could be paid.
+    #[must_use]
+    pub fn has_one(&self) -> bool {
+        self.saved >= 1000
+    }
+
     /// Whether one retry may be made; it is paid then.
     pub fn spend(&mut self) -> bool {
         let Some(rest) = self.saved.checked_sub(1000) else { return false };

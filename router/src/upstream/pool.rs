@@ -7,9 +7,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::balance::{self, Candidate};
-use super::health::Health;
+use super::health::{Health, Role, Standing};
+use super::survey::EndpointState;
 use crate::active::EndpointAddress;
-use crate::limits::ENDPOINTS_TRIED_MAX;
+use crate::counters::Ejection;
+use crate::limits::{DOUBTED_PERCENT_MAX, ENDPOINTS_TRIED_MAX};
 use crate::net::clock;
 use crate::net::stream::Stream;
 
@@ -33,6 +35,8 @@ pub struct Endpoint {
     idle: RefCell<Vec<Idle>>,
     in_flight: Cell<u32>,
     health: Cell<Health>,
+    opened: Cell<u64>,
+    reused: Cell<u64>,
 }
 
 struct Idle {
@@ -53,7 +57,14 @@ pub struct Lease {
 
 impl Endpoint {
     fn new(address: EndpointAddress) -> Self {
-        Self { address, idle: RefCell::default(), in_flight: Cell::new(0), health: Cell::default() }
+        Self {
+            address,
+            idle: RefCell::default(),
+            in_flight: Cell::new(0),
+            health: Cell::default(),
+            opened: Cell::new(0),
+            reused: Cell::new(0),
+        }
     }
 
     /// Requests that this core sent there and that are not answered yet.
@@ -67,10 +78,10 @@ impl Endpoint {
     }
 
     /// Counts a request in until the guard is dropped.
-    pub fn enter(self: &Rc<Self>) -> InFlight {
+    pub fn enter(self: &Rc<Self>, now: Instant) -> InFlight {
         self.in_flight.set(self.in_flight.get() + 1);
-        self.change_health(Health::began);
-        InFlight { endpoint: Rc::clone(self), is_told: false }
+        let role = self.change_health(|health| health.began(now));
+        InFlight { endpoint: Rc::clone(self), role, is_told: false }
     }
 
     /// The newest spare connection that is still good. Newest first, so that the oldest can leave.
@@ -81,6 +92,7 @@ impl Endpoint {
                 && now.saturating_duration_since(idle.born) < limits.age;
             if is_young && idle.stream.is_quiet() {
                 let (stream, born) = (idle.stream, idle.born);
+                self.reused.set(self.reused.get() + 1);
                 return Some(Lease { stream, is_reused: true, endpoint: Rc::clone(self), born });
             }
         }
@@ -94,13 +106,32 @@ impl Endpoint {
         let connected = clock::within(limit, Stream::connect(&self.address)).await;
         let stream = connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?;
         let endpoint = Rc::clone(self);
+        self.opened.set(self.opened.get() + 1);
         Ok(Lease { stream, is_reused: false, endpoint, born: clock::now() })
     }
 
-    fn change_health(&self, change: impl FnOnce(&mut Health)) {
+    /// How it is, for people.
+    pub fn state(&self, now: Instant) -> EndpointState {
+        let health = self.health.get();
+        EndpointState {
+            address: self.address.clone(),
+            standing: health.standing(now),
+            ejection: health.ejection(),
+            retry_after: health.retry_after(now),
+            share: health.share(now),
+            consecutive_failures: health.consecutive_failures(),
+            in_flight: self.in_flight(),
+            idle: self.idle(),
+            opened: self.opened.get(),
+            reused: self.reused.get(),
+        }
+    }
+
+    fn change_health<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
         let mut health = self.health.get();
-        change(&mut health);
+        let told = change(&mut health);
         self.health.set(health);
+        told
     }
 
     fn close_stale(&self, limits: &PoolLimits, now: Instant) {
@@ -124,22 +155,38 @@ impl Lease {
 /// A request on its way at an endpoint.
 pub struct InFlight {
     endpoint: Rc<Endpoint>,
+    role: Role,
     is_told: bool,
 }
 
 impl InFlight {
     /// The endpoint answered.
-    pub fn succeeded(&mut self) {
-        self.is_told = true;
-        self.endpoint.change_health(Health::succeeded);
+    pub fn succeeded(&mut self, now: Instant) {
+        self.tell(|health, role| health.succeeded(role, now));
     }
 
-    /// It did not connect, or broke before it answered. Tells whether this ejected it.
-    pub fn failed(&mut self, now: Instant) -> bool {
+    /// It did not connect, or broke before it answered. Tells whether and why this ejected it.
+    pub fn failed(&mut self, now: Instant) -> Option<Ejection> {
+        self.tell(|health, role| health.failed(role, now))
+    }
+
+    /// It answered that what is behind it failed. Tells whether and why this ejected it.
+    pub fn answered_badly(&mut self, now: Instant) -> Option<Ejection> {
+        self.tell(|health, role| health.answered_badly(role, now))
+    }
+
+    /// It asked to be left alone for `span`.
+    pub fn rest(&mut self, now: Instant, span: Duration) {
+        self.tell(|health, role| {
+            health.succeeded(role, now);
+            health.rest(now, span);
+        });
+    }
+
+    fn tell<T>(&mut self, change: impl FnOnce(&mut Health, Role) -> T) -> T {
         self.is_told = true;
-        let mut was_ejected = false;
-        self.endpoint.change_health(|health| was_ejected = health.failed(now));
-        was_ejected
+        let role = self.role;
+        self.endpoint.change_health(|health| change(health, role))
     }
 }
 
@@ -147,7 +194,8 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.endpoint.in_flight.set(self.endpoint.in_flight.get() - 1);
         if !self.is_told {
-            self.endpoint.change_health(Health::untold);
+            let role = self.role;
+            self.endpoint.change_health(|health| health.untold(role));
         }
     }
 }
@@ -175,19 +223,65 @@ impl Tried {
     }
 }
 
+/// An endpoint that was chosen.
+pub struct Choice<'a> {
+    /// It.
+    pub endpoint: &'a Rc<Endpoint>,
+    /// Whether it works badly, and was chosen because too few others work well.
+    pub is_panic: bool,
+}
+
 impl Shard {
-    /// A sound endpoint that this request has not tried; it counts as tried then.
-    pub fn choose(&self, tried: &mut Tried, now: Instant, random: u64) -> Option<&Rc<Endpoint>> {
-        let seen = *tried;
-        let candidates =
-            self.endpoints.iter().enumerate().map(|(index, (endpoint, weight))| Candidate {
-                weight: *weight,
-                in_flight: endpoint.in_flight.get(),
-                usable: !seen.has(index) && endpoint.health.get().is_usable(now),
-            });
-        let index = balance::choose(candidates, random)?;
+    /// An endpoint that this request has not tried; it counts as tried then. Sound ones come first, then
+    /// those that rest or are doubted; one that is out is not chosen at all.
+    pub fn choose(&self, tried: &mut Tried, now: Instant, random: u64) -> Option<Choice<'_>> {
+        let is_panic = self.panics(now);
+        let is_first = |standing| match standing {
+            Standing::Sound => true,
+            Standing::Doubted => is_panic,
+            Standing::Rests | Standing::Out => false,
+        };
+        let first = self.choose_among(*tried, now, random, is_first);
+        let is_last_resort = |standing| standing != Standing::Out;
+        let index = first.or_else(|| self.choose_among(*tried, now, random, is_last_resort))?;
         tried.add(index);
-        self.endpoints.get(index).map(|(endpoint, _)| endpoint)
+        let (endpoint, _) = self.endpoints.get(index)?;
+        let is_doubted = endpoint.health.get().standing(now) == Standing::Doubted;
+        Some(Choice { endpoint, is_panic: is_panic && is_doubted })
+    }
+
+    /// Whether a sound endpoint is left that this request has not tried.
+    pub fn has_sound(&self, tried: Tried, now: Instant) -> bool {
+        let mut endpoints = self.endpoints.iter().enumerate();
+        endpoints.any(|(index, (endpoint, _))| {
+            !tried.has(index) && endpoint.health.get().standing(now) == Standing::Sound
+        })
+    }
+
+    /// Whether so many of its endpoints are doubted that doubt is no reason to prefer others.
+    fn panics(&self, now: Instant) -> bool {
+        let is_doubted =
+            |endpoint: &Endpoint| endpoint.health.get().standing(now) == Standing::Doubted;
+        let doubted = self.endpoints.iter().filter(|(endpoint, _)| is_doubted(endpoint)).count();
+        doubted * 100 > self.endpoints.len() * DOUBTED_PERCENT_MAX
+    }
+
+    fn choose_among(
+        &self,
+        tried: Tried,
+        now: Instant,
+        random: u64,
+        is_wanted: impl Fn(Standing) -> bool + Copy,
+    ) -> Option<usize> {
+        let candidates = self.endpoints.iter().enumerate().map(|(index, (endpoint, weight))| {
+            let health = endpoint.health.get();
+            Candidate {
+                weight: u32::from(*weight) * u32::from(health.share(now)),
+                in_flight: endpoint.in_flight.get(),
+                usable: !tried.has(index) && is_wanted(health.standing(now)),
+            }
+        });
+        balance::choose(candidates, random)
     }
 
     /// When the first of its endpoints may be tried again.
@@ -227,6 +321,17 @@ impl Endpoints {
             endpoint.close_stale(limits, now);
             Rc::strong_count(endpoint) > 1
         });
+    }
+
+    /// How all of them are, in no order.
+    pub fn states(&self, now: Instant) -> Box<[EndpointState]> {
+        self.by_address.borrow().values().map(|endpoint| endpoint.state(now)).collect()
+    }
+
+    /// How many are ejected.
+    pub fn ejected(&self) -> u64 {
+        let known = self.by_address.borrow();
+        known.values().map(|endpoint| u64::from(endpoint.health.get().ejection().is_some())).sum()
     }
 
     /// Connections of all endpoints that are open: spare, or with a request on its way.

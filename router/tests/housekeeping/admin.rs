@@ -217,3 +217,17 @@ fn a_request_that_trickles_is_cut() {
     assert!(answer.is_empty());
     writer.join().unwrap();
 }
+
+#[test]
+fn the_endpoints_of_each_shard_are_listed_though_no_worker_knows_them_yet() {
+    let (_folder, router) = started();
+    let mut controller = Controller::connect(router.socket());
+    controller.push(&file(1));
+    let page = get(router.admin(), "/upstreams");
+    assert_eq!(page.status, 200);
+    let page: Value = serde_json::from_str(&page.body).unwrap();
+    assert_eq!((&page["workers"], &page["workers_silent"]), (&2.into(), &0.into()));
+    let endpoint = &page["shards"][0]["endpoints"][0];
+    assert_eq!(endpoint["address"], "127.0.0.1:9001");
+    assert_eq!(endpoint["workers"], Value::Array(Vec::new()));
+}

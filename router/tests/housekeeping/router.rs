@@ -15,6 +15,7 @@ use switchboard_router::counters::Counters;
 use switchboard_router::feed::{self, Feed, Stage};
 use switchboard_router::state::State;
 use switchboard_router::status::Status;
+use switchboard_router::upstream::survey::{Survey, Surveyed};
 
 use crate::samples;
 
@@ -44,6 +45,7 @@ impl Router {
         let (publisher, activation) = Activation::new(usize::from(WORKERS));
         let counters = Counters::new(usize::from(WORKERS));
         let status = Status::new();
+        let survey = Survey::new(usize::from(WORKERS));
         let mut stage = Stage::new(
             samples::trusted(),
             samples::GROUP.into(),
@@ -58,12 +60,15 @@ impl Router {
             .map(|worker| {
                 let (activation, stop) = (Arc::clone(&activation), Arc::clone(&stop));
                 let holds_back = Arc::clone(&holds_back);
+                let survey = Arc::clone(&survey);
                 std::thread::spawn(move || {
                     let mut reader = activation.reader(WorkerIndex(worker));
+                    let surveyed = Surveyed::new(survey, WorkerIndex(worker));
                     while !stop.load(Ordering::Relaxed) {
                         let is_held = worker + 1 == WORKERS && holds_back.load(Ordering::Relaxed);
                         if !is_held {
                             let _held = reader.current();
+                            surveyed.answer(Box::default);
                         }
                         std::thread::park_timeout(Duration::from_millis(1));
                     }
@@ -78,6 +83,7 @@ impl Router {
             status: Arc::clone(&status),
             counters: Arc::clone(&counters),
             activation: Arc::clone(&activation),
+            survey: Arc::clone(&survey),
         };
         let admin = admin::listen(([127, 0, 0, 1], 0).into(), sources, None);
         let admin = Some(admin.expect("an admin listener"));

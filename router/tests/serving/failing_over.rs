@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::client::{Client, post};
 use crate::router::{Router, definition};
 use crate::upstream::{Then, Upstream};
+use switchboard_router::upstream::health::Standing;
 
 /// An address that refuses connections.
 fn dead() -> std::net::SocketAddr {
@@ -24,7 +25,7 @@ fn an_endpoint_that_refuses_costs_no_request() {
         client.send(post("FEED", "", &body));
         assert_eq!(client.answer().text(), body);
     }
-    assert_eq!(router.counted(|worker| worker.ejections.get()), 1);
+    assert_eq!(router.counted(|worker| worker.ejections.at(0)), 1);
 }
 
 #[test]
@@ -161,4 +162,105 @@ fn a_slow_endpoint_is_cut_by_the_first_byte_clock() {
     let problem: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!((answer.status, &problem["reason"]), (504, &"first_byte_timeout".into()));
     assert_eq!(upstream.connections.load(Ordering::SeqCst), 1, "a POST is not repeated");
+}
+
+/// Answers 429 with a `Retry-After` of a minute, whatever it is asked.
+fn overloaded() -> Upstream {
+    Upstream::answering(
+        "HTTP/1.1 429 Too Many Requests\r\nretry-after: 60\r\ncontent-length: 4\r\n\r\nbusy",
+    )
+}
+
+#[test]
+fn an_endpoint_that_asks_for_a_rest_costs_no_request_where_a_repeat_is_safe_and_gets_its_rest() {
+    let (busy, sound) = (overloaded(), Upstream::echoing(""));
+    let router = Router::start(&definition(&[busy.address, sound.address], &[dead()]));
+    let mut client = Client::connect(router.address);
+    for _ in 0..100 {
+        client.send(post("SAFE", "", "b"));
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.text().as_str()), (200, "b"));
+    }
+    assert_eq!(busy.left(), 1, "asked once, then left alone");
+    assert_eq!(router.counted(|worker| worker.rests.get()), 1);
+    let states = router.endpoint_states();
+    let busy = states.iter().find(|state| state.address == busy.address.into()).unwrap();
+    assert_eq!(busy.standing, Standing::Rests);
+    assert!(busy.retry_after.as_secs() > 30, "{:?}", busy.retry_after);
+}
+
+#[test]
+fn a_request_that_must_not_be_repeated_gets_the_refusal_itself() {
+    let (busy, sound) = (overloaded(), Upstream::echoing(""));
+    let router = Router::start(&definition(&[busy.address, sound.address], &[dead()]));
+    let mut client = Client::connect(router.address);
+    let refused = (0..100).filter(|_| {
+        client.send(post("FEED", "", "b"));
+        let answer = client.answer();
+        assert_eq!(answer.header("retry-after").is_some(), answer.status == 429);
+        answer.status == 429
+    });
+    assert_eq!(refused.count(), 1, "its rest holds for all");
+    assert_eq!(busy.left(), 1, "and no request was delivered twice");
+}
+
+#[test]
+fn the_only_endpoint_is_asked_though_it_wants_a_rest() {
+    let busy = overloaded();
+    let router = Router::start(&definition(&[busy.address], &[busy.address]));
+    let mut client = Client::connect(router.address);
+    for _ in 0..5 {
+        client.send(post("SAFE", "", ""));
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.text().as_str()), (429, "busy"));
+        assert_eq!(answer.header("retry-after"), Some("60"));
+    }
+    assert_eq!(busy.left(), 5, "one caller's quota is no outage for the others");
+}
+
+#[test]
+fn an_endpoint_whose_backend_fails_is_left_out_until_a_probe_succeeds() {
+    let is_failing = Arc::new(AtomicBool::new(true));
+    let failing = Arc::clone(&is_failing);
+    let bad = Upstream::start(move |_, stream| {
+        let status = if failing.load(Ordering::SeqCst) { "502 Bad Gateway" } else { "200 OK" };
+        write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").unwrap();
+        Then::KeepOpen
+    });
+    let sound = Upstream::echoing("");
+    let router = Router::start(&definition(&[bad.address, sound.address], &[dead()]));
+    let mut client = Client::connect(router.address);
+    let mut ask = || {
+        client.send(post("FEED", "", ""));
+        client.answer().status
+    };
+    while router.counted(|worker| worker.ejections.at(1)) == 0 {
+        ask();
+    }
+    is_failing.store(false, Ordering::SeqCst);
+    let ejection = || {
+        let states = router.endpoint_states();
+        states.iter().find(|state| state.address == bad.address.into()).unwrap().ejection
+    };
+    while ejection().is_some() {
+        assert_eq!(ask(), 200, "what is left out gets no request but a probe, which succeeds");
+    }
+    assert_eq!(router.counted(|worker| worker.ejections.at(0)), 0, "it was never dead");
+}
+
+/// UP-04: where all work badly the model is at fault, and the client gets its answers.
+#[test]
+fn endpoints_that_all_work_badly_are_all_used() {
+    let bad = || Upstream::answering("HTTP/1.1 503 Busy\r\ncontent-length: 3\r\n\r\nbad");
+    let (one, other) = (bad(), bad());
+    let router = Router::start(&definition(&[one.address, other.address], &[dead()]));
+    let mut client = Client::connect(router.address);
+    let mut ask = || {
+        client.send(post("FEED", "", ""));
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.text().as_str()), (503, "bad"), "the endpoint's own");
+    };
+    while router.counted(|worker| worker.panics.get()) == 0 {
+        ask();
+    }
 }

@@ -43,7 +43,7 @@ fn a_client_that_leaves_cancels_its_call_before_the_first_byte() {
         wait_until("the call is cancelled", || upstream.closed.load(Ordering::SeqCst) == n);
         router.wait_for(n as u64, |worker| worker.client_closed.get());
     }
-    let failures = router.counted(|worker| worker.ejections.get());
+    let failures = router.counted(|worker| worker.ejections.at(0));
     assert_eq!(failures, 0, "a client that leaves says nothing about the endpoint");
 }
 
@@ -64,7 +64,7 @@ fn a_client_that_leaves_on_its_answers_last_byte_takes_no_pooled_connection_alon
         }
     });
     assert_eq!(router.counted(|worker| worker.client_closed.get()), 0);
-    assert_eq!(router.counted(|worker| worker.ejections.get()), 0);
+    assert_eq!(router.counted(|worker| worker.ejections.at(0)), 0);
 }
 
 #[test]

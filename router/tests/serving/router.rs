@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use switchboard_router::activation::{Activation, Publisher};
 use switchboard_router::active::{Active, HostNames};
@@ -11,6 +11,7 @@ use switchboard_router::config::{Config, Listen, Workers};
 use switchboard_router::cores::CorePlan;
 use switchboard_router::counters::{Counters, ShadowCounters, WorkerCounters};
 use switchboard_router::shadow::Shadow;
+use switchboard_router::upstream::survey::EndpointState;
 use switchboard_router::worker;
 use switchboard_shared::definition::{
     Arm, Attribute, Balance, Check, Comparison, Definition, Endpoint, Fact, FactKind, FactsInto,
@@ -75,6 +76,14 @@ impl Router {
 
     pub(crate) fn of_shadow(&self, value: impl Fn(&ShadowCounters) -> u64) -> u64 {
         self.counters.of_shadow(value)
+    }
+
+    /// How the worker finds its endpoints.
+    pub(crate) fn endpoint_states(&self) -> Vec<EndpointState> {
+        let survey = &self.workers.as_ref().expect("it runs").survey;
+        let answers = survey.ask(Instant::now() + Duration::from_secs(30));
+        let answers = answers.iter().map(|answer| answer.as_ref().expect("the worker answers"));
+        answers.flat_map(|answer| answer.endpoints.iter().cloned()).collect()
     }
 
     /// Waits until a counter has this value.
