@@ -17,10 +17,13 @@ python_sources := tests examples
 # How long `make fuzz` spends on each target, in seconds.
 FUZZ_SECONDS ?= 60
 
+# Which failure cases `make test-cases` runs, such as `FR-01 MS-08`; empty: all.
+CASES ?=
+
 # Flags of the comparison, such as `--rounds 1 --workloads small-json-by-header` for a quick look.
 BENCH_FLAGS ?=
 
-.PHONY: help setup setup-host setup-python build demo test test-rust test-tuning test-python lint bench fuzz clean
+.PHONY: help setup setup-host setup-python build demo test test-rust test-tuning test-python test-cases lint bench fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +52,9 @@ test-tuning: setup-host
 
 test-python: setup build
 	$(python) -m pytest tests
+
+test-cases: setup build ## Run the tests behind docs/cases.md and tell of each failure case: passed, failed, missing
+	$(python) tests/cases.py $(CASES)
 
 lint: setup ## Formatting and lints of Rust, Python and shell; warnings are errors
 	cargo fmt --all --check
