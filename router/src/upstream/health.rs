@@ -163,8 +163,10 @@ impl Health {
         let cause = match (before, role) {
             (None, _) if in_a_row => Ejection::InARow,
             (None, _) if self.window.is_bad() => Ejection::Share,
-            // The probe failed. What was doubted and now is dead counts as dead.
+            // The probe failed. What was doubted and now is dead counts as dead; what was dead and now answers
+            // is doubted, or a server that says 503 while it loads its model would stay out long after.
             (Some(_), Role::Probe) if in_a_row => Ejection::InARow,
+            (Some(_), Role::Probe) if self.consecutive_failures == 0 => Ejection::Share,
             (Some(cause), Role::Probe) => cause,
             (Some(Ejection::Share), Role::Ordinary) if in_a_row => Ejection::InARow,
             // Requests that were in flight when it was ejected say nothing new.

@@ -264,3 +264,31 @@ fn endpoints_that_all_work_badly_are_all_used() {
         ask();
     }
 }
+
+#[test]
+fn the_only_endpoint_is_asked_again_as_soon_as_it_answers_though_it_answers_503() {
+    let address = dead();
+    let router = Router::start(&definition(&[address], &[address]));
+    let mut client = Client::connect(router.address);
+    let mut ask = || {
+        client.send(post("FEED", "", ""));
+        client.answer()
+    };
+    while router.counted(|worker| worker.ejections.at(0)) == 0 {
+        ask();
+    }
+    let listener = TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = [0; 65536];
+            while std::io::Read::read(&mut stream, &mut bytes).is_ok_and(|count| count > 0) {
+                let answer = b"HTTP/1.1 503 Loading\r\ncontent-length: 4\r\n\r\nload";
+                stream.write_all(answer).unwrap();
+            }
+        }
+    });
+    while ask().text() != "load" {}
+    for _ in 0..10 {
+        assert_eq!(ask().text(), "load", "the endpoint's own word, not the router's");
+    }
+}

@@ -172,6 +172,16 @@ fn a_doubted_endpoint_that_then_refuses_is_out() {
 }
 
 #[test]
+fn a_dead_endpoint_that_answers_its_probe_badly_is_doubted_and_so_asked_where_nothing_is_left() {
+    let now = clock::now();
+    let mut health = failed_often(now);
+    let later = now + EJECTION_FIRST;
+    let role = health.began(later);
+    assert_eq!(health.answered_badly(role, later), Some(Ejection::Share));
+    assert_eq!(health.standing(later), Standing::Doubted);
+}
+
+#[test]
 fn a_rest_ends_by_itself_and_a_shorter_one_does_not_cut_it() {
     let now = clock::now();
     let mut health = Health::default();
