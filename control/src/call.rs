@@ -93,7 +93,16 @@ async fn exchange(
     request: Request<Full<Bytes>>,
     body_bytes_max: usize,
 ) -> Result<Answer, CallError> {
-    let mut sender = open(address).await?;
+    send(&mut open(address).await?, request, body_bytes_max).await
+}
+
+/// Sends one request on an open connection and reads the whole answer.
+pub(crate) async fn send(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+    body_bytes_max: usize,
+) -> Result<Answer, CallError> {
+    sender.ready().await.map_err(CallError::Http)?;
     let response = sender.send_request(request).await.map_err(CallError::Http)?;
     let status = response.status();
     let body = Limited::new(response.into_body(), body_bytes_max).collect().await;

@@ -4,6 +4,7 @@
 //! callers are served in order and none works on stale content. Its way is a task of its own: a
 //! caller that hangs up does not stop it half-way.
 
+mod bake;
 mod explain;
 mod recover;
 mod report;
@@ -17,6 +18,7 @@ use switchboard_shared::snapshot::{
 use tokio::sync::{Mutex, Semaphore, watch};
 
 pub use self::{
+    bake::BakeLimits,
     explain::{ExplainError, Question},
     report::{Ended, Report, Status},
 };
@@ -47,6 +49,8 @@ pub struct DeployOptions {
     pub gate: Gate,
     /// The way to the routers.
     pub broadcaster: Broadcaster,
+    /// What an Arm may not exceed after an activation.
+    pub bake: BakeLimits,
     /// No version below this is given: for a registry that was lost while routers ran on.
     pub version_min: u64,
 }
@@ -68,6 +72,12 @@ pub enum DeployError {
     NothingBefore {
         /// The active one.
         active: u64,
+    },
+    /// Something else became active meanwhile.
+    #[error("version {version} is no longer active")]
+    NoLongerActive {
+        /// Which one was.
+        version: u64,
     },
     /// It never passed validation.
     #[error("version {version} was never active: it is {state}")]
@@ -223,21 +233,30 @@ impl Deployer {
     ) -> Result<Report, DeployError> {
         let deployer = self.clone();
         self.in_turn(wait, move |assigned| async move {
-            let restored = deployer.restorable(version).await?;
-            let content = deployer.registry().content_of(&restored).await?;
-            let group = deployer.group().to_owned();
-            let active = deployer.active().ok_or(DeployError::NothingActive)?;
-            let draft = blocking(move || {
-                let known = (&active.content.set, &active.conditions);
-                Draft::of_stored(content.set, content.allocations, known, &group)
-            });
-            let draft = draft.await?.map_err(DeployError::Rules)?;
-            let plan = deployer.plan_of(&draft);
-            let restores = Some(restored.version);
-            let change = way::Change { action: Action::Rollback, restores, actor, draft, plan };
+            let change = deployer.restoring(version, actor).await?;
             way::go(&deployer, change, assigned).await
         })
         .await
+    }
+
+    /// The change that brings an older version's content back.
+    async fn restoring(
+        &self,
+        version: Option<u64>,
+        actor: String,
+    ) -> Result<way::Change, DeployError> {
+        let restored = self.restorable(version).await?;
+        let content = self.registry().content_of(&restored).await?;
+        let group = self.group().to_owned();
+        let active = self.active().ok_or(DeployError::NothingActive)?;
+        let draft = blocking(move || {
+            let known = (&active.content.set, &active.conditions);
+            Draft::of_stored(content.set, content.allocations, known, &group)
+        });
+        let draft = draft.await?.map_err(DeployError::Rules)?;
+        let plan = self.plan_of(&draft);
+        let (action, restores) = (Action::Rollback, Some(restored.version));
+        Ok(way::Change { action, restores, actor, draft, plan })
     }
 
     /// A version as rule files that give the same version on an empty registry.

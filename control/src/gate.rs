@@ -1,7 +1,7 @@
-//! What must hold before a version may leave: today, that every newly referenced endpoint is ready.
-//!
-//! The full gate (drivers, warm-up, golden inferences, latency thresholds) takes its place behind
-//! [`Gate::check`] and adds its own evidence.
+//! What must hold before a version may leave: every newly referenced endpoint is ready, and then proves
+//! what its Model's golden inferences and latency limits ask.
+
+mod trial;
 
 use std::{
     collections::BTreeSet,
@@ -13,11 +13,13 @@ use hyper::{Request, body::Bytes, header};
 use switchboard_shared::address::Address;
 use tokio::task::JoinSet;
 
+pub use self::trial::{Trial, TrialTimes, new_trials};
 use crate::{
     api::chain,
     call::{self, Limits},
     clock,
     registry::{Content, Evidence},
+    rules::Model,
 };
 
 /// Probes at once: enough for a large Shard, few enough for a small host.
@@ -43,6 +45,8 @@ pub struct Gate {
     pub pause: Duration,
     /// All attempts at one endpoint together; a model that loads for longer is deployed later.
     pub patience: Duration,
+    /// For what a ready endpoint has to prove.
+    pub trial: TrialTimes,
 }
 
 impl Default for Gate {
@@ -51,6 +55,7 @@ impl Default for Gate {
             attempt: Duration::from_secs(2),
             pause: Duration::from_millis(250),
             patience: Duration::from_secs(10),
+            trial: TrialTimes::default(),
         }
     }
 }
@@ -63,12 +68,8 @@ pub fn new_probes(before: &Content, after: &Content) -> Vec<Probe> {
 }
 
 fn probes(content: &Content) -> BTreeSet<Probe> {
-    let set = &content.set;
-    let arms = set.objectives.values().flat_map(|objective| objective.arms.values());
-    let models: BTreeSet<&str> = arms.map(|arm| arm.model.as_str()).collect();
-    let models = models.into_iter().filter_map(|model| set.models.get(model));
-    let probes = models.flat_map(|model| {
-        let shard = set.shards.get(&model.shard).into_iter();
+    let probes = models_with_traffic(content).flat_map(|model| {
+        let shard = content.set.shards.get(&model.shard).into_iter();
         shard
             .flat_map(|shard| &shard.endpoints)
             .map(|endpoint| Probe { address: endpoint.address.clone(), path: model.ready.clone() })
@@ -76,7 +77,26 @@ fn probes(content: &Content) -> BTreeSet<Probe> {
     probes.collect()
 }
 
+/// Models that an Arm refers to.
+fn models_with_traffic(content: &Content) -> impl Iterator<Item = &Model> {
+    let arms = content.set.objectives.values().flat_map(|objective| objective.arms.values());
+    let models: BTreeSet<&str> = arms.map(|arm| arm.model.as_str()).collect();
+    models.into_iter().filter_map(|model| content.set.models.get(model))
+}
+
 impl Gate {
+    /// The whole gate: probes, and, if all endpoints are ready, trials until one fails.
+    pub async fn pass(self, before: &Content, after: &Content) -> Vec<Evidence> {
+        let mut evidence = self.check(new_probes(before, after)).await;
+        for trial in new_trials(before, after) {
+            if evidence.iter().any(|one| !one.passed) {
+                break;
+            }
+            evidence.extend(trial.run(self.trial).await);
+        }
+        evidence
+    }
+
     /// Asks every endpoint until it is ready or patience is over. One entry per probe, in order.
     pub async fn check(self, probes: Vec<Probe>) -> Vec<Evidence> {
         let mut waiting = probes.into_iter().enumerate();

@@ -33,8 +33,8 @@ pub use self::{
     fault::{FaultKind, Place, RuleFault},
     object::{
         Allocation, Arm, Attribute, Endpoint, Experiment, Fact, FactKind, FactsInto, FactsObject,
-        Kind, Layer, LayerShare, LayerSlots, Model, Object, Objective, Outcome, RedisKey, Rule,
-        SampleBy, Scalar, ShadowTarget, Shard, Timeouts, ValueKind,
+        Golden, Kind, LatencyLimits, Layer, LayerShare, LayerSlots, Model, Object, Objective,
+        Outcome, RedisKey, Rule, SampleBy, Scalar, ShadowTarget, Shard, Timeouts, ValueKind,
     },
     set::{RuleSet, Unmentioned},
     slots::{SlotSet, SlotSetError},

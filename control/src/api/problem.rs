@@ -113,6 +113,9 @@ impl From<DeployError> for Problem {
             DeployError::NeverActive { .. } => {
                 Self::new(StatusCode::CONFLICT, "never_active", detail)
             }
+            DeployError::NoLongerActive { .. } => {
+                Self::new(StatusCode::CONFLICT, "no_longer_active", detail)
+            }
             DeployError::Registry(error) => error.into(),
             DeployError::Build(error) => Self::internal("build", &error),
             DeployError::Open(error) => Self::internal("open", &error),

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     api::{self, ApiListener, Token},
     broadcaster::{Broadcaster, BroadcasterOptions, Patience},
-    deploy::{DeployOptions, Deployer},
+    deploy::{BakeLimits, DeployOptions, Deployer},
     gate::Gate,
     registry::Registry,
 };
@@ -74,6 +74,18 @@ pub(super) struct ServeArguments {
     /// How long a router may take to answer, in milliseconds
     #[arg(long, default_value_t = 15_000, value_name = "MS")]
     router_answer_ms: u64,
+    /// Watch each applied version for so many seconds, and roll it back if an Arm exceeds a limit below; 0: not
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    bake_seconds: u64,
+    /// Share of an Arm's requests that may fail, 5xx included, while its version is watched
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE", value_parser = share)]
+    bake_errors_max: f64,
+    /// Share of an Arm's requests that may fall out to the default Arm meanwhile
+    #[arg(long, default_value_t = 0.2, value_name = "SHARE", value_parser = share)]
+    bake_fallouts_max: f64,
+    /// Requests of an Arm below which nothing is concluded
+    #[arg(long, default_value_t = 100, value_name = "COUNT")]
+    bake_requests_min: u64,
     /// Give no version below this one: after a registry was lost while routers ran on
     #[arg(long, default_value_t = 1, value_name = "VERSION")]
     first_version: u64,
@@ -110,6 +122,12 @@ pub(super) async fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
         group: arguments.group,
         gate: Gate { patience, ..Gate::default() },
         broadcaster,
+        bake: BakeLimits {
+            span: Duration::from_secs(arguments.bake_seconds),
+            requests_min: arguments.bake_requests_min.max(1),
+            errors_max: arguments.bake_errors_max,
+            fallouts_max: arguments.bake_fallouts_max,
+        },
         version_min: arguments.first_version,
     })
     .await?;
@@ -134,6 +152,11 @@ pub(super) async fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
     }
     registry.close().await;
     Ok(())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share from 0 to 1".to_owned())
 }
 
 fn signing_key(path: &Path) -> anyhow::Result<SecretKey> {

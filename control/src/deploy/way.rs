@@ -8,11 +8,10 @@ use switchboard_shared::{
 };
 use tokio::sync::oneshot;
 
-use super::{ActiveVersion, DeployError, Deployer, Ended, Report, blocking};
+use super::{ActiveVersion, DeployError, Deployer, Ended, Report, bake, blocking};
 use crate::{
     broadcaster::{Outcome, Participant, Target},
     clock, crash,
-    gate::new_probes,
     lifecycle::{AfterCrash, State},
     plan::Plan,
     registry::{Action, Assignment, Content, Evidence, Signed, VersionRecord},
@@ -67,8 +66,15 @@ pub(super) async fn go(
     crash::point("assigned");
 
     let ended = way.take(content, draft.conditions, draft.definition).await;
-    if let Err(error) = &ended {
-        way.give_up(error).await;
+    match &ended {
+        // What a rollback restores was good before; watching it too could take versions back in a circle.
+        Ok(Report { ended: Ended::Active, .. })
+            if action == Action::Apply && !options.bake.span.is_zero() =>
+        {
+            tokio::spawn(bake::watch(deployer.clone(), version, options.bake));
+        }
+        Ok(_) => {}
+        Err(error) => way.give_up(error).await,
     }
     ended
 }
@@ -94,7 +100,7 @@ impl Way<'_> {
         let before = self.deployer.active();
         let empty = Content::default();
         let before = before.as_ref().map_or(&empty, |active| &active.content);
-        let mut evidence = options.gate.check(new_probes(before, &content)).await;
+        let mut evidence = options.gate.pass(before, &content).await;
         if let Some(failed) = evidence.iter().find(|one| !one.passed) {
             let reason = format!("{}: {}", failed.subject, failed.detail);
             self.step(State::Validating, State::Failed, Some(&reason), &evidence).await?;

@@ -9,6 +9,7 @@ const IMPATIENT: Gate = Gate {
     attempt: Duration::from_millis(200),
     pause: Duration::from_millis(10),
     patience: Duration::from_millis(300),
+    trial: TrialTimes { inference: Duration::from_millis(200), timed: Duration::from_millis(400) },
 };
 
 fn probe(address: &str, path: Option<&str>) -> Probe {

@@ -4,6 +4,7 @@ mod facts;
 mod objective;
 mod placement;
 mod shadow;
+mod validation;
 
 use std::collections::BTreeMap;
 

@@ -471,6 +471,46 @@ pub struct Model {
     /// Path that answers 2xx once the model can serve; `None`: a connection is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
+    /// What every endpoint must answer before the Model gets traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub golden: Vec<Golden>,
+    /// How fast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyLimits>,
+}
+
+/// A request whose answer is known.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Golden {
+    /// Its path.
+    pub path: String,
+    /// Its body, as it is sent; `None`: it is a GET.
+    pub body: Option<String>,
+    /// The body's media type.
+    pub content_type: String,
+    /// The answer's status.
+    pub status: u16,
+    /// What stands in the answer's JSON, by JSON Pointer.
+    pub expect: BTreeMap<String, Scalar>,
+    /// Numbers that differ by at most this are the same.
+    pub tolerance: f64,
+}
+
+/// How long golden inferences may take on each endpoint.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyLimits {
+    /// How many are timed.
+    pub requests: u16,
+    /// How many at once.
+    pub concurrency: u16,
+    /// Median, in milliseconds.
+    pub p50_max_ms: Option<u32>,
+    /// 95th percentile, in milliseconds.
+    pub p95_max_ms: Option<u32>,
+    /// 99th percentile, in milliseconds.
+    pub p99_max_ms: Option<u32>,
 }
 
 impl Model {

@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use switchboard_shared::slot::Slot;
 
 use super::object::{
-    Allocation, Arm, Attribute, Experiment, Fact, FactsInto, Layer, Model, Object, Objective,
-    Outcome, Rule, SampleBy, Scalar, ShadowTarget, Shard, Timeouts,
+    Allocation, Arm, Attribute, Experiment, Fact, FactsInto, Golden, LatencyLimits, Layer, Model,
+    Object, Objective, Outcome, Rule, SampleBy, Scalar, ShadowTarget, Shard, Timeouts,
 };
 
 /// Why objects cannot be written.
@@ -246,13 +246,45 @@ fn model_fields(model: &Model) -> Fields {
     fields.extend(model.served_name.as_ref().map(|name| field("served_name", name.as_str())));
     fields.extend(model.path.as_ref().map(|path| field("path", path.as_str())));
     fields.extend(needed_facts(&model.facts, model.facts_into.as_ref()));
-    fields.extend(
-        model
-            .ready
-            .as_ref()
-            .map(|ready| field("validation", Field::Map(vec![field("ready", ready.as_str())]))),
-    );
+    let mut validation = Fields::new();
+    validation.extend(model.ready.as_ref().map(|ready| field("ready", ready.as_str())));
+    if !model.golden.is_empty() {
+        let golden = model.golden.iter().map(|golden| Field::Map(golden_fields(golden)));
+        validation.push(("golden".to_owned(), Field::List(golden.collect())));
+    }
+    validation.extend(model.latency.map(|limits| ("latency".to_owned(), latency_fields(limits))));
+    if !validation.is_empty() {
+        fields.push(("validation".to_owned(), Field::Map(validation)));
+    }
     fields
+}
+
+fn golden_fields(golden: &Golden) -> Fields {
+    let mut fields = vec![field("path", golden.path.as_str())];
+    fields.extend(golden.body.as_ref().map(|body| field("body", body.as_str())));
+    fields.push(field("content_type", golden.content_type.as_str()));
+    fields.push(field("status", Field::Whole(golden.status)));
+    if !golden.expect.is_empty() {
+        let expect = golden.expect.iter().map(|(pointer, value)| field(pointer, value));
+        fields.push(("expect".to_owned(), Field::Map(expect.collect())));
+    }
+    fields.push(field("tolerance", Field::Number(golden.tolerance)));
+    fields
+}
+
+fn latency_fields(limits: LatencyLimits) -> Field {
+    let mut fields = vec![
+        field("requests", Field::Whole(limits.requests)),
+        field("concurrency", Field::Whole(limits.concurrency)),
+    ];
+    let all = [
+        ("p50_max", limits.p50_max_ms),
+        ("p95_max", limits.p95_max_ms),
+        ("p99_max", limits.p99_max_ms),
+    ];
+    let set = all.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
+    fields.extend(set.map(|(name, limit)| field(name, format!("{limit}ms"))));
+    Field::Map(fields)
 }
 
 fn shard_fields(shard: &Shard) -> Fields {

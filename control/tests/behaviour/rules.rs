@@ -248,7 +248,27 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "validation: { ready: /ready }",
         "validation: { ready: /ready, golden: g.yaml }",
-        "23:87: found the field `golden`, expected it left out: golden inferences are not supported by this build, only `ready` is",
+        "23:95: found `g.yaml`, expected a list of golden inferences",
+    ),
+    (
+        "validation: { ready: /ready }",
+        "validation: { ready: /ready, latency: { p99_max: 80ms } }",
+        "23:70: found a mapping, expected `golden` beside `latency`: golden inferences are what is timed",
+    ),
+    (
+        "validation: { ready: /ready }",
+        "validation: { golden: [{ path: /infer, expect: { outputs: 7 } }] }",
+        "23:107: found `outputs`, expected a JSON Pointer such as /outputs/0/data/0",
+    ),
+    (
+        "validation: { ready: /ready }",
+        "validation: { golden: [{ path: /infer }], latency: { requests: 10 } }",
+        "23:109: found a mapping, expected at least one of p50_max, p95_max and p99_max",
+    ),
+    (
+        "validation: { ready: /ready }",
+        "validation: {}",
+        "23:70: found a mapping, expected `ready`, `golden` or both",
     ),
     (
         "127.0.0.1:9001",

@@ -87,8 +87,7 @@ fn the_good_set_satisfies_the_schema() {
 
 #[test]
 fn what_the_reader_refuses_the_schema_refuses() {
-    let validator = validator();
-    for (before, after) in [
+    assert_both_refuse(&[
         ("kind: Objective", "kind: Objectiv"),
         ("kind: Objective\n", ""),
         ("token: RECOMMEND", "token: recommend"),
@@ -148,7 +147,29 @@ fn what_the_reader_refuses_the_schema_refuses() {
         ("user:{unit}:country", "user:{unit}:{unit}"),
         ("field: c", "field: \"\""),
         ("redis: {", "memcached: {"),
-    ] {
+    ]);
+}
+
+#[test]
+fn what_the_reader_refuses_of_a_validation_the_schema_refuses() {
+    assert_both_refuse(&[
+        ("ready: /ready", "golden: []"),
+        ("ready: /ready", "golden: [{ body: x }]"),
+        ("ready: /ready", "golden: [{ path: /a, status: 99 }]"),
+        ("ready: /ready", "golden: [{ path: /a, expect: { outputs: 1 } }]"),
+        ("ready: /ready", "golden: [{ path: /a, expect: { /outputs: [1] } }]"),
+        ("ready: /ready", "golden: [{ path: /a, tolerance: -1 }]"),
+        ("ready: /ready", "golden: [{ path: /a }], latency: { requests: 5 }"),
+        ("ready: /ready", "golden: [{ path: /a }], latency: { p50_max: 5 }"),
+        ("ready: /ready", "ready: /ready, latency: { p50_max: 5ms }"),
+        ("ready: /ready", ""),
+    ]);
+}
+
+/// The good set with one text replaced.
+fn assert_both_refuse(changes: &[(&str, &str)]) {
+    let validator = validator();
+    for (before, after) in changes {
         assert!(GOOD.contains(before), "{before} is in the good set");
         let text = GOOD.replacen(before, after, 1);
         let faults = read(&[file(&text)]).expect_err(after);
@@ -175,6 +196,12 @@ fn what_the_reader_takes_the_schema_takes() {
         ("{ kind: Layer, name: ranking }", "{ kind: Layer, name: ranking, salt: \"a b\" }"),
         ("version: \"1\"", "version: 1.0.0"),
         ("ready: /ready", "ready: /"),
+        ("ready: /ready", "golden: [{ path: /a }]"),
+        (
+            "ready: /ready",
+            "golden: [{ path: /a, body: \"{}\", expect: { \"\": 1, /b: x, /c: true } }]",
+        ),
+        ("ready: /ready", "golden: [{ path: /a, tolerance: 0.5 }], latency: { p99_max: 1s }"),
         ("served_name: big", "served_name: org/Big-7B:q4"),
         ("127.0.0.1:9001", "[::1]:9001"),
         ("127.0.0.1:9001", "model.internal:1"),

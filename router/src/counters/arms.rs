@@ -68,6 +68,28 @@ impl ArmSeries {
         &self.own.get(place).unwrap_or(&self.others)[worker.get()]
     }
 
+    /// What the control plane watches after an activation, workers summed: requests, errors (failures and 5xx)
+    /// and Fallouts of each Arm that has any, in the Snapshot's order, at most `room` sums.
+    pub fn totals(&self, payload: &ArchivedPayload, room: usize, totals: &mut Vec<(String, u64)>) {
+        let room = totals.len() + room;
+        for ((objective, arm), series) in names(payload).zip(self.own.iter()) {
+            let requests = sum(series, |own| own.requests.get());
+            let fallouts = sum(series, |own| own.fallouts.get());
+            if requests + fallouts == 0 {
+                continue;
+            }
+            if totals.len() + WATCHED.len() > room {
+                return;
+            }
+            let server_errors = ResponseClass::index(ResponseClass::ServerError);
+            let errors = sum(series, |own| own.failures.get() + own.responses.at(server_errors));
+            let values = [requests, errors, fallouts];
+            let named = WATCHED.into_iter().zip(values);
+            totals
+                .extend(named.map(|(name, value)| (format!("{name}{{{objective}/{arm}}}"), value)));
+        }
+    }
+
     /// Writes all of them, workers summed.
     pub fn write(&self, payload: &ArchivedPayload, page: &mut MetricsText) {
         for metric in METRICS {
@@ -89,6 +111,9 @@ fn names(payload: &ArchivedPayload) -> impl Iterator<Item = (&str, &str)> {
         objective.arms.iter().map(move |arm| (token, arm.name.as_str()))
     })
 }
+
+/// Names of an Arm's sums in a heartbeat; behind them stands `{OBJECTIVE/arm}`.
+const WATCHED: [&str; 3] = ["arm_requests", "arm_errors", "arm_fallouts"];
 
 struct Metric {
     name: &'static str,

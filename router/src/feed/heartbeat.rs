@@ -17,11 +17,16 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Every sum with its name and label, as `/metrics` has it; of histograms, count and sum.
+    /// Every sum with its name and label, as `/metrics` has it; of histograms, count and sum. Then the Arms', as
+    /// far as there is room.
     pub(super) fn counters(&self) -> Vec<(String, u64)> {
         let mut totals = self.counters.totals();
         debug_assert!(totals.len() <= COUNTERS_MAX, "a heartbeat holds all counters");
         totals.truncate(COUNTERS_MAX);
+        if let Some(active) = self.activation.published() {
+            let room = COUNTERS_MAX - totals.len();
+            active.series().totals(active.snapshot.payload(), room, &mut totals);
+        }
         totals
     }
 

@@ -52,6 +52,8 @@ class Control:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "log"
         self.process: Process | None = None
+        self.flags: list[str] = []
+        """More flags of `serve`, for the next start."""
         self._secret_key = folder / "signing.key"
         self._database = folder / "registry.db"
         self.run("keygen", f"--secret={self._secret_key}", check=True)
@@ -69,6 +71,7 @@ class Control:
                 f"--signing-key={self._secret_key}",
                 f"--sockets={self.sockets}",
                 "--ready-within-ms=3000",
+                *self.flags,
             ],
             self.log,
         )
@@ -125,6 +128,10 @@ class Control:
 
     def explain(self, objective: str, unit: str) -> dict:
         return self._post("/v1/explain", {"objective": objective, "unit": unit})
+
+    def version(self, number: int) -> dict:
+        """A version with its state and evidence."""
+        return self._get(f"/v1/versions/{number}").json()
 
     def status(self) -> dict:
         return self._get("/v1/status").json()

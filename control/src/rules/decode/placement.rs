@@ -7,7 +7,10 @@ use switchboard_shared::{
     limits::{ENDPOINT_WEIGHT_MAX, ENDPOINTS_MAX},
 };
 
-use super::{facts, transposed};
+use super::{
+    facts, transposed,
+    validation::{Validation, validation},
+};
 use crate::rules::{
     fault::FaultKind,
     object::{Endpoint, Model, Shard},
@@ -32,18 +35,6 @@ const MODEL: Shape = Shape {
     unsupported: &[],
 };
 
-const VALIDATION: Shape = Shape {
-    what: "a Model's validation section",
-    known: &["ready"],
-    unsupported: &[
-        ("golden", "golden inferences are not supported by this build, only `ready` is"),
-        ("p99_ms_max", "latency thresholds are not supported by this build, only `ready` is"),
-        ("p95_ms_max", "latency thresholds are not supported by this build, only `ready` is"),
-        ("p50_ms_max", "latency thresholds are not supported by this build, only `ready` is"),
-        ("warm_up", "warm-up requests are not supported by this build, only `ready` is"),
-    ],
-};
-
 const SHARD: Shape =
     Shape { what: "a Shard", known: &["kind", "name", "endpoints", "balance"], unsupported: &[] };
 
@@ -64,9 +55,13 @@ pub(super) fn model(reader: &mut Reader<'_>, node: &Node) -> Option<Model> {
     };
     let served_name = optional_text("served_name", Pattern::ServedName);
     let path = optional_text("path", Pattern::Path);
-    let ready = transposed(fields.optional("validation").map(|node| ready_path(reader, node)));
+    let validation = match fields.optional("validation") {
+        Some(node) => validation(reader, node),
+        None => Some(Validation::default()),
+    };
     let facts = facts::names(reader, fields);
     let facts_into = facts::into(reader, fields);
+    let Validation { ready, golden, latency } = validation?;
     Some(Model {
         name: name?,
         version: version?,
@@ -75,14 +70,10 @@ pub(super) fn model(reader: &mut Reader<'_>, node: &Node) -> Option<Model> {
         path: path?,
         facts: facts?,
         facts_into: facts_into?,
-        ready: ready?,
+        ready,
+        golden,
+        latency,
     })
-}
-
-fn ready_path(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
-    let fields = reader.fields(node, &VALIDATION)?;
-    let ready = fields.required(reader, "ready")?;
-    reader.matching(ready, Pattern::Path)
 }
 
 pub(super) fn shard(reader: &mut Reader<'_>, node: &Node) -> Option<Shard> {
