@@ -277,6 +277,8 @@ pub struct Fact {
     /// Stands in where the cache has none; `None`: the Fact is required. That of a JSON Fact is a text
     /// that holds one JSON value.
     pub default: Option<Value>,
+    /// How old a value may be that a router kept, 1 to `TIMEOUT_MS_MAX`; `None`: as the router's settings say.
+    pub fresh_for_ms: Option<u32>,
 }
 
 /// The type of a Fact.

@@ -147,7 +147,7 @@ def test_the_header_of_the_sample_is_as_documented():
     payload = file[140:]
     assert len(file) == vector["bytes"]
     assert fields["magic"] == b"SWBDSNAP"
-    assert (fields["format"], fields["flags"]) == (2, 0)
+    assert (fields["format"], fields["flags"]) == (3, 0)
     assert fields["version"] == vector["version"]
     assert fields["created"] == vector["created_unix_ms"]
     assert fields["length"] == len(payload)

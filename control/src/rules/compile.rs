@@ -307,6 +307,7 @@ fn fact(fact: &Fact) -> definition::Fact {
         key: fact.redis.key.clone(),
         hash_field: fact.redis.field.clone(),
         default: fact.default.as_ref().map(value),
+        fresh_for_ms: fact.fresh_for,
     }
 }
 

@@ -379,6 +379,9 @@ pub struct Fact {
     /// Stands in where the cache has none; `None`: required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Scalar>,
+    /// How old a value may be that a router kept; `None`: as the router's settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_for: Option<u32>,
 }
 
 /// The type of a Fact.

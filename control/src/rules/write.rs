@@ -234,6 +234,7 @@ fn fact_fields(fact: &Fact) -> Fields {
         field("redis", Field::Map(redis)),
     ];
     fields.extend(fact.default.as_ref().map(|default| field("default", default)));
+    fields.extend(fact.fresh_for.map(|millis| field("fresh_for", format!("{millis}ms"))));
     fields
 }
 

@@ -26,7 +26,7 @@ rules: [{ name: r, when: 'fact.spend > 5 && fact.user_country in ["DE"]', arm: h
 ---
 { kind: Fact, name: recent_items, type: json, redis: { key: "user:{unit}", field: items }, default: '[]' }
 ---
-{ kind: Fact, name: spend, type: number, redis: { key: "spend:{unit}" } }
+{ kind: Fact, name: spend, type: number, redis: { key: "spend:{unit}" }, fresh_for: 2s }
 "#;
 
 fn rules(into: &str) -> String {
@@ -78,6 +78,16 @@ fn facts_go_where_the_arm_says_or_else_its_model() {
 }
 
 #[test]
+fn how_old_a_fact_may_be_is_kept_as_it_was_said() {
+    let draft = draft(&read(&[file(&rules(""))]).expect("good rules")).expect("a good draft");
+    let fresh_for = |name: &str| {
+        let fact = draft.definition.facts.iter().find(|fact| fact.name == name);
+        fact.expect("it is there").fresh_for_ms
+    };
+    assert_eq!((fresh_for("spend"), fresh_for("user_country")), (Some(2_000), None));
+}
+
+#[test]
 fn what_export_writes_is_read_as_the_same() {
     let into = ", facts_into: { body: /a, merge: true, as_text: true, on_conflict: refuse }";
     let first = draft(&read(&[file(&rules(into))]).expect("good rules")).expect("a good draft");
@@ -113,6 +123,12 @@ fn a_mistake_about_facts_is_told_with_its_place() {
             "default: '[1'",
             FaultKind::Value,
             "rules.yaml:19:101: found `[1`, expected a text that holds one JSON value, such as '[]'",
+        ),
+        (
+            "fresh_for: 2s",
+            "fresh_for: 25h",
+            FaultKind::Value,
+            "rules.yaml:21:85: found `25h`, expected a duration from 1ms to 24h, a whole number of ms, s, m or h, such as 250ms",
         ),
         (
             "preset: openai",

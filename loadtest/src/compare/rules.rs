@@ -122,6 +122,7 @@ fn facts() -> Vec<Fact> {
         key: format!("user:{{unit}}:{name}"),
         hash_field: None,
         default: None,
+        fresh_for_ms: None,
     };
     vec![
         fact("country", FactKind::Text),

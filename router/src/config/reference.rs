@@ -195,7 +195,7 @@ pub const KEYS: &[Key] = &[
     key(
         "facts.near_ttl",
         "duration",
-        "How long a value is kept there: no Fact is older than this.",
+        "How long a value is kept there; a Fact's `fresh_for` may shorten it.",
     ),
     key(
         "facts.near_absent_ttl",

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
 use switchboard_shared::limits::FACTS_PER_ARM_MAX;
@@ -79,6 +79,7 @@ struct Question {
     command: Range<usize>,
     key: Range<usize>,
     attempts: u8,
+    fresh_for: Option<Duration>,
 }
 
 impl Lookup {
@@ -133,7 +134,9 @@ impl Lookup {
         let start = state.commands.len();
         let key = write_command(&mut state.commands, fact, unit);
         let command = start..state.commands.len();
-        let pushed = state.asked.try_push(Question { command, key, attempts: 0 });
+        let fresh_for = fact.fresh_for_ms.as_ref().map(|millis| millis.to_native());
+        let fresh_for = fresh_for.map(|millis| Duration::from_millis(millis.into()));
+        let pushed = state.asked.try_push(Question { command, key, attempts: 0, fresh_for });
         debug_assert!(pushed.is_ok(), "there is a question for each answer");
         true
     }
@@ -151,6 +154,11 @@ impl Lookup {
     /// The key of the Fact at `place`.
     pub fn key(&self, place: usize) -> Ref<'_, [u8]> {
         self.part(place, |asked| asked.key.clone())
+    }
+
+    /// How old a value of the Fact at `place` may be, where that is said.
+    pub fn fresh_for(&self, place: usize) -> Option<Duration> {
+        self.state.borrow().asked.get(place).and_then(|asked| asked.fresh_for)
     }
 
     fn part(&self, place: usize, range: impl Fn(&Question) -> Range<usize>) -> Ref<'_, [u8]> {

@@ -26,9 +26,9 @@ pub struct Near {
 /// A lookup that shares a question, and which of its Facts that is.
 type Waiting = (Rc<Lookup>, usize);
 
-/// What the cache said, and until when it holds.
+/// What the cache said, and when.
 struct Entry {
-    until: Instant,
+    told: Instant,
     /// `None`: there is no value.
     value: Option<Box<[u8]>>,
 }
@@ -68,7 +68,11 @@ impl Near {
     pub fn look(&self, lookup: &Rc<Lookup>, place: usize, now: Instant) -> Look {
         let entries = self.entries.borrow();
         let command = lookup.command(place);
-        if let Some(entry) = entries.get(&*command).filter(|entry| now < entry.until) {
+        let is_fresh = |entry: &&Entry| {
+            let span = self.span(lookup, place, entry.value.as_deref());
+            now.saturating_duration_since(entry.told) < span
+        };
+        if let Some(entry) = entries.get(&*command).filter(is_fresh) {
             drop(command);
             lookup.answer(place, Ok(entry.value.as_deref()));
             return Look::Answered;
@@ -100,9 +104,8 @@ impl Near {
         let command = lookup.command(place);
         let waiting = self.flights.borrow_mut().remove(&*command);
         if let Ok(value) = meaning {
-            let span = if value.is_some() { self.ttl } else { self.absent_ttl };
-            let entry = Entry { until: now + span, value: value.map(Into::into) };
-            if !span.is_zero() {
+            let entry = Entry { told: now, value: value.map(Into::into) };
+            if !self.span(lookup, place, *value).is_zero() {
                 self.entries.borrow_mut().insert((*command).into(), entry);
             }
         }
@@ -110,6 +113,12 @@ impl Near {
             other.answer(place, meaning.clone());
             pool.give_back(other);
         }
+    }
+
+    /// How long an answer to this question holds.
+    fn span(&self, lookup: &Lookup, place: usize, value: Option<&[u8]>) -> Duration {
+        let span = if value.is_some() { self.ttl } else { self.absent_ttl };
+        lookup.fresh_for(place).map_or(span, |fresh_for| fresh_for.min(span))
     }
 
     /// No server that was asked for the Fact at `place` of a lookup will answer.

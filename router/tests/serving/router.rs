@@ -65,7 +65,9 @@ impl Router {
         let trusted = TrustedKeys::new([key.public()]).unwrap();
         let snapshot = Snapshot::open(&file, &trusted, Expectations::of_group("test")).unwrap();
         let before = self.publisher.activation().published();
-        let active = Active::prepare(snapshot, &HostNames::new(), 1, before.as_ref()).unwrap();
+        let workers = self.workers.as_ref().map_or(1, worker::Workers::count);
+        let active =
+            Active::prepare(snapshot, &HostNames::new(), workers, before.as_ref()).unwrap();
         self.publisher.publish(active);
         self.publisher.wait(Duration::from_secs(30)).expect("the worker swaps");
     }
@@ -138,6 +140,7 @@ pub(crate) fn with_facts(stable: SocketAddr, heavy: SocketAddr, into: FactsInto)
         key: format!("{name}:{{unit}}"),
         hash_field: (name == "depth").then(|| "d".into()),
         default,
+        fresh_for_ms: None,
     };
     let mut definition = definition(&[stable], &[heavy]);
     definition.facts = vec![

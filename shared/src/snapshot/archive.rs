@@ -306,6 +306,8 @@ pub struct Fact {
     pub hash_field: Option<String>,
     /// Stands in where the cache has none; `None`: the Fact is required.
     pub default: Option<Value>,
+    /// How old a value may be that a router kept; `None`: as its settings say.
+    pub fresh_for_ms: Option<u32>,
 }
 
 impl ArchivedPayload {

@@ -134,6 +134,7 @@ pub fn compile(definition: &Definition) -> Result<Payload, CheckError> {
                 key: fact.key.clone(),
                 hash_field: fact.hash_field.clone(),
                 default: fact.default.clone(),
+                fresh_for_ms: fact.fresh_for_ms,
             })
             .collect(),
     })

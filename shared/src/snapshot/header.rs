@@ -3,7 +3,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `SWBDSNAP` |
-//! | 8 | 2 | format, 2 |
+//! | 8 | 2 | format, 3 |
 //! | 10 | 2 | flags, 0 |
 //! | 12 | 8 | version, never 0 |
 //! | 20 | 8 | created, unix milliseconds |
@@ -25,7 +25,7 @@ use super::{
 /// Begins every Snapshot file.
 pub const MAGIC: [u8; 8] = *b"SWBDSNAP";
 /// The only format that is read and written. It grows with any change of the archive's types.
-pub const FORMAT: u16 = 2;
+pub const FORMAT: u16 = 3;
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = SIGNED_BYTES + 64;
 /// Bytes before the signature.

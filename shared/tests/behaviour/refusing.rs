@@ -420,7 +420,7 @@ fn a_bad_shard_is_refused() {
 
 #[test]
 fn a_bad_fact_is_refused() {
-    let changes: [(Change<Fact>, &str); 5] = [
+    let changes: [(Change<Fact>, &str); 7] = [
         (
             |one| one.key = owned("user"),
             "its key is not of the form visible ASCII characters with one `{unit}` and no other brace",
@@ -443,6 +443,14 @@ fn a_bad_fact_is_refused() {
                 one.default = Some(Value::Text(owned("[1,")));
             },
             "its default is not one JSON value",
+        ),
+        (
+            |one| one.fresh_for_ms = Some(0),
+            "how long it is fresh is not of the form 1 ms to one day",
+        ),
+        (
+            |one| one.fresh_for_ms = Some(86_400_001),
+            "how long it is fresh is not of the form 1 ms to one day",
         ),
     ];
     for (change, expected) in changes {

@@ -106,6 +106,7 @@ pub(crate) fn definition() -> Definition {
                 key: "user:{unit}:country".to_owned(),
                 hash_field: None,
                 default: None,
+                fresh_for_ms: None,
             },
             Fact {
                 name: "session_depth".to_owned(),
@@ -113,6 +114,7 @@ pub(crate) fn definition() -> Definition {
                 key: "session:{unit}".to_owned(),
                 hash_field: Some("depth".to_owned()),
                 default: Some(Value::Number(0.0)),
+                fresh_for_ms: Some(5_000),
             },
         ],
     }

@@ -7,7 +7,7 @@ use switchboard_shared::{
     snapshot::syntax,
 };
 
-use super::{scalar, transposed};
+use super::{duration, scalar, transposed};
 use crate::rules::{
     fault::FaultKind,
     object::{Fact, FactKind, FactsInto, FactsObject, RedisKey, Scalar, ValueKind},
@@ -18,7 +18,7 @@ use crate::rules::{
 
 const FACT: Shape = Shape {
     what: "a Fact",
-    known: &["kind", "name", "type", "redis", "default"],
+    known: &["kind", "name", "type", "redis", "default", "fresh_for"],
     unsupported: &[],
 };
 
@@ -51,7 +51,14 @@ pub(super) fn fact(reader: &mut Reader<'_>, node: &Node) -> Option<Fact> {
     let kind = fields.required(reader, "type").and_then(|kind| reader.word(kind, &FACT_KINDS));
     let redis = fields.required(reader, "redis").and_then(|redis| redis_key(reader, redis));
     let default = fields.optional("default").map(|node| default(reader, node, kind));
-    Some(Fact { name: name?, kind: kind?, redis: redis?, default: transposed(default)? })
+    let fresh_for = fields.optional("fresh_for").map(|node| duration(reader, node));
+    Some(Fact {
+        name: name?,
+        kind: kind?,
+        redis: redis?,
+        default: transposed(default)?,
+        fresh_for: transposed(fresh_for)?,
+    })
 }
 
 fn default(reader: &mut Reader<'_>, node: &Node, kind: Option<FactKind>) -> Option<Scalar> {

@@ -43,6 +43,25 @@ fn what_the_cache_said_holds_for_its_time_and_no_longer() {
     }
 }
 
+/// The second Fact of the Snapshot is fresh for 300 ms.
+#[test]
+fn a_fact_is_never_older_than_it_may_be() {
+    let (near, pool, start) = (near(1 << 20), LookupPool::default(), clock::now());
+    let lookup = || {
+        let now = clock::now();
+        let lookup = Lookup::new(now, now + TTL);
+        assert!(lookup.expect_of_cache(&snapshot().payload().facts[1], "u1"));
+        lookup
+    };
+    near.settle(&lookup(), 0, &Ok(Some(b"DE")), &pool, start);
+    for (after, expected) in [(299, Look::Answered), (300, Look::Unknown)] {
+        let now = start + Duration::from_millis(after);
+        assert_eq!(near.look(&lookup(), 0, now), expected, "after {after} ms");
+    }
+    near.settle(&lookup(), 0, &Ok(None), &pool, start);
+    assert_eq!(near.look(&lookup(), 0, start + ABSENT_TTL), Look::Unknown, "nor longer kept");
+}
+
 #[test]
 fn who_asks_for_the_same_is_told_the_same() {
     let (near, pool, now) = (near(1 << 20), LookupPool::default(), clock::now());

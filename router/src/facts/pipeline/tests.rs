@@ -15,6 +15,7 @@ pub(in crate::facts) fn snapshot() -> Snapshot {
         key: format!("{name}:{{unit}}"),
         hash_field: field.map(str::to_owned),
         default: None,
+        fresh_for_ms: field.map(|_| 300),
     };
     let definition = Definition {
         group: "test".into(),

@@ -3,7 +3,7 @@
 use super::{Fault, check_default};
 use crate::{
     definition::{ArchivedFactsInto, ArchivedFactsOwner, ArchivedValue, FactKind},
-    limits::FACTS_POINTER_DEPTH_MAX,
+    limits::{FACTS_POINTER_DEPTH_MAX, TIMEOUT_MS_MAX},
     snapshot::{archive::ArchivedFact, syntax},
 };
 
@@ -22,6 +22,10 @@ pub(super) fn check(fact: &ArchivedFact) -> Result<(), Fault> {
             what: "its hash field",
             expected: "1 to 512 visible ASCII characters",
         });
+    }
+    let fresh_for = fact.fresh_for_ms.as_ref().map(|millis| millis.to_native());
+    if fresh_for.is_some_and(|millis| !(1..=TIMEOUT_MS_MAX).contains(&millis)) {
+        return Err(Fault::Syntax { what: "how long it is fresh", expected: "1 ms to one day" });
     }
     let Some(default) = fact.default.as_ref() else { return Ok(()) };
     let kind = fact.kind.to_native();
