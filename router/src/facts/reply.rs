@@ -92,6 +92,8 @@ fn number(digits: &[u8]) -> Result<i64, Stop> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -104,6 +106,21 @@ mod tests {
         let expected = Reply::List(vec![Reply::Number(-1), inner, Reply::Text(b"OK")]);
         assert_eq!(read(text), Ok(Some((expected, text.len()))));
         assert_eq!(read(b"-ERR no\r\n"), Ok(Some((Reply::Error(b"ERR no"), 9))));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_read_does_not_hang_on_how_the_bytes_came(
+            text in "([*$:+_-]([0-2]|-1|[0-9]{1,20}|[a-z]{0,3})\r\n|[a-z]{1,2}\r\n){0,8}",
+            cut in 0_usize..200,
+        ) {
+            let bytes = text.as_bytes();
+            let begun = bytes.get(..cut).unwrap_or(bytes);
+            match read(begun) {
+                Ok(None) => {}
+                whole => prop_assert_eq!(whole, read(bytes)),
+            }
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use switchboard_router::config::FactsSource;
 use switchboard_shared::decide::Reason;
 use switchboard_shared::definition::{
-    Attribute, Check, Comparison, FactsConflict, FactsInto, FactsObject, FactsOwner, Predicate,
-    Source, Value, ValueKind,
+    Attribute, Check, Comparison, FactKind, FactsConflict, FactsInto, FactsObject, FactsOwner,
+    Predicate, Source, Value, ValueKind,
 };
 
 use crate::cache::{Cache, bulk, redis};
@@ -166,6 +166,71 @@ fn a_body_that_comes_in_pieces_gets_facts_too() {
     }
 }
 
+/// JS-01: of no bytes, of one, and of as many as a Fact may have, all of them of two bytes each.
+#[test]
+fn the_length_of_a_body_with_facts_is_that_of_its_bytes() {
+    let value = |bytes: usize| match bytes {
+        1 => "D".to_owned(),
+        bytes => "é".repeat(bytes / 2),
+    };
+    let cache = Cache::answering(move |key| match key.split_once(':').unwrap() {
+        ("country", bytes) => bulk(value(bytes.parse().unwrap())),
+        _ => bulk("1"),
+    });
+    let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing(""));
+    let definition = with_facts(stable.address, heavy.address, FactsInto::default());
+    let router = Router::with(&definition, redis(&cache));
+    router.wait_for(1, |worker| worker.facts_connected.get());
+    for bytes in [0, 1, 2, 65_536] {
+        let mut client = Client::connect(router.address);
+        let plain = post("FEED", &format!("x-user-id: {bytes}\r\n"), " { \"k\" : \"é\" } ");
+        let chunked = format!(
+            "POST / HTTP/1.1\r\nhost: a\r\nx-switchboard-objective: FEED\r\nx-user-id: {bytes}\r\n\
+             content-encoding: identity\r\ntransfer-encoding: chunked\r\n\r\n\
+             3\r\n {{ \r\nd\r\n\"k\" : \"é\" }} \r\n0\r\n\r\n"
+        );
+        for request in [plain, chunked] {
+            client.send(&request);
+            assert_eq!(client.answer().header("x-switchboard-facts"), Some("hit"));
+            let seen = heavy.next();
+            let country = value(bytes);
+            let expected = format!(
+                " {{\"facts\":{{\"country\":\"{country}\",\"depth\":1}}, \"k\" : \"é\" }} "
+            );
+            assert!(seen.body == expected.as_bytes(), "{bytes}");
+            assert_eq!(seen.header("content-length"), Some(expected.len().to_string().as_str()));
+            assert_eq!((seen.count("content-length"), seen.count("transfer-encoding")), (1, 0));
+        }
+    }
+}
+
+/// RD-03
+#[test]
+fn a_value_that_is_not_of_its_type_is_never_spliced_in() {
+    for (kind, value) in [
+        (FactKind::Json, "{\"a\":1"),
+        (FactKind::Json, "1,\"admin\":true"),
+        (FactKind::Json, ""),
+        (FactKind::Number, "NaN"),
+        (FactKind::Number, "1e400"),
+        (FactKind::Number, "0x1"),
+        (FactKind::Boolean, "yes"),
+    ] {
+        let cache = Cache::answering(move |key| match key.split(':').next() {
+            Some("country") => bulk(value),
+            _ => bulk("1"),
+        });
+        let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
+        let mut definition = with_facts(stable.address, heavy.address, FactsInto::default());
+        definition.facts[0].kind = kind;
+        let router = Router::with(&definition, redis(&cache));
+        router.wait_for(1, |worker| worker.facts_connected.get());
+        let answer = ask(&router, "", "{\"k\":1}");
+        assert_eq!(answer.text(), "stable{\"k\":1}", "{value}");
+        assert_eq!(answer.header("x-switchboard-facts"), Some("wrong_type"), "{value}");
+    }
+}
+
 /// JS-02, JS-05, JS-06
 #[test]
 fn what_a_body_cannot_take_is_the_clients_fault() {
@@ -180,6 +245,8 @@ fn what_a_body_cannot_take_is_the_clients_fault() {
         (own.clone(), "", "[1]", 400, "facts_no_object"),
         (own.clone(), "", "{\"a\":", 400, "json_malformed"),
         (own.clone(), "content-encoding: gzip\r\n", "{}", 415, "body_encoded"),
+        (own.clone(), "content-encoding: zstd\r\n", "{}", 415, "body_encoded"),
+        (own.clone(), "content-encoding: identity, gzip\r\n", "{}", 415, "body_encoded"),
         (body("/a/b", Own, Replace), "", r#"{"a":5}"#, 400, "facts_no_object"),
         (refusing, "", r#"{"facts":{}}"#, 400, "facts_member_taken"),
         (merging.clone(), "", r#"{"p":{"depth":1}}"#, 400, "facts_member_taken"),
@@ -201,6 +268,9 @@ fn what_the_cache_does_not_give_leads_to_the_default_arm_with_the_original_body(
         ("_\r\n", Reason::FactsMissing, "missing"),
         ("-LOADING Redis is loading the dataset in memory\r\n", Reason::FactsFailed, "failed"),
         ("-MOVED 1 127.0.0.1:1\r\n", Reason::FactsFailed, "failed"),
+        ("-NOAUTH Authentication required.\r\n", Reason::FactsFailed, "failed"),
+        ("-BUSY Redis is busy running a script\r\n", Reason::FactsFailed, "failed"),
+        ("$67108864\r\n", Reason::FactsUnavailable, "unavailable"),
         ("-WRONGTYPE Operation against a key\r\n", Reason::FactsWrongType, "wrong_type"),
         (":5\r\n", Reason::FactsWrongType, "wrong_type"),
         ("$1\r\n\u{1}\r\n", Reason::FactsWrongType, "wrong_type"),

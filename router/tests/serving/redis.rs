@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use switchboard_router::config::Workers;
 use switchboard_shared::definition::FactsInto;
 
 use crate::client::{Client, post};
@@ -292,4 +293,35 @@ fn a_wrong_password_is_no_reason_to_fail_a_client() {
     }
     assert_eq!(asked(&router).as_deref(), Some("unavailable"));
     assert_eq!(router.counted(|worker| worker.facts_connected.get()), 0);
+}
+
+/// RD-02: sixteen cores lose it together, again and again; each is back with one connection, and no client notices.
+#[test]
+fn a_cache_that_flaps_costs_no_client_an_error() {
+    const WORKERS: u16 = 16;
+    let mut redis = Redis::start(&[]);
+    let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
+    let settings = at(redis.address());
+    let router =
+        Router::with(&with_facts(stable.address, heavy.address, FactsInto::default()), |config| {
+            settings(config);
+            config.cores.workers = Workers::Count(WORKERS.try_into().unwrap());
+        });
+    for round in 0..3 {
+        redis.know("u1", "DE");
+        router.wait_for(WORKERS.into(), |worker| worker.facts_connected.get());
+        let failures = router.counted(|worker| worker.facts_connect_failures.get());
+        redis.kill();
+        router.wait_for(0, |worker| worker.facts_connected.get());
+        // It stays away until every core can have tried in vain, and nobody waits for it meanwhile.
+        let tries = || router.counted(|worker| worker.facts_connect_failures.get()) - failures;
+        while tries() < 2 * u64::from(WORKERS) {
+            assert_eq!(asked(&router).as_deref(), Some("unavailable"), "round {round}");
+        }
+        redis.restart(&[]);
+        redis.wait_until_it_answers();
+    }
+    router.wait_for(WORKERS.into(), |worker| worker.facts_connected.get());
+    let connects = router.counted(|worker| worker.facts_connects.get());
+    assert_eq!(connects, 4 * u64::from(WORKERS), "one connection of each core at a time");
 }

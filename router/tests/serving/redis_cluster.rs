@@ -10,6 +10,7 @@ use switchboard_shared::definition::FactsInto;
 
 use crate::client::{Client, post};
 use crate::redis_server::{Redis, USERS, at, free_port};
+use crate::redis_tls::{Authority, with_tls};
 use crate::router::{Router, with_facts};
 use crate::upstream::Upstream;
 
@@ -21,10 +22,14 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    fn start_with(authority: Option<&Authority>) -> Self {
         let start = |_| {
             // The cluster's own port: by default it is 10 000 above the node's, and may be no port at all.
             let bus = free_port().to_string();
-            Redis::start(&[
+            let mut options = vec![
                 "--cluster-enabled",
                 "yes",
                 "--cluster-port",
@@ -33,7 +38,13 @@ impl Cluster {
                 "no",
                 "--cluster-node-timeout",
                 "1000",
-            ])
+            ];
+            let tls = authority.map(|authority| authority.options(free_port(), "no"));
+            if let Some(tls) = &tls {
+                options.extend(["--tls-cluster", "yes"]);
+                options.extend(tls.iter().map(String::as_str));
+            }
+            Redis::start(&options)
         };
         let nodes: Vec<Redis> = (0..4).map(start).collect();
         let ids = nodes.iter().map(|node| node.said(&["CLUSTER", "MYID"])).collect();
@@ -49,7 +60,9 @@ impl Cluster {
             assert_eq!(node.said(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]), "OK");
             let seed = &cluster.nodes[0];
             let bus = seed.option("--cluster-port");
-            let meet = ["CLUSTER", "MEET", "127.0.0.1", &seed.port.to_string(), bus];
+            let plain = seed.port.to_string();
+            let port = authority.map_or(plain.as_str(), |_| seed.option("--tls-port"));
+            let meet = ["CLUSTER", "MEET", "127.0.0.1", port, bus];
             assert_eq!(node.said(&meet), "OK");
         }
         cluster.wait_until(|node| {
@@ -173,6 +186,24 @@ fn each_fact_is_asked_of_the_node_that_has_it() {
     router.wait_for(3, |worker| worker.facts_connected.get());
     assert_eq!(ask_for_all(&router), USERS);
     assert_eq!(router.counted(|worker| worker.facts_redirects.get()), 0, "none had to be told");
+}
+
+#[test]
+fn a_cluster_behind_tls_is_found_by_its_encrypted_ports() {
+    let authority = Authority::new();
+    authority.sign("server", "IP:127.0.0.1");
+    let cluster = Cluster::start_with(Some(&authority));
+    cluster.know_all_users();
+    let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
+    let definition = with_facts(stable.address, heavy.address, FactsInto::default());
+    let address = format!("127.0.0.1:{}", cluster.nodes[0].option("--tls-port"));
+    let settings = with_tls(address, authority.file("ca.crt"));
+    let router = Router::with(&definition, |config| {
+        settings(config);
+        config.facts.cluster = true;
+    });
+    router.wait_for(3, |worker| worker.facts_connected.get());
+    assert_eq!(ask_for_all(&router), USERS);
 }
 
 /// RD-03: `MOVED` and `ASK` are followed once, within the budget.

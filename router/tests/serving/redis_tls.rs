@@ -12,12 +12,12 @@ use crate::router::{Router, with_facts};
 use crate::upstream::Upstream;
 
 /// A certificate authority in a folder, with what it signed.
-struct Authority {
+pub(crate) struct Authority {
     folder: tempfile::TempDir,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let authority = Self { folder: tempfile::tempdir().unwrap() };
         let made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
                     -subj /CN=authority -keyout ca.key -out ca.crt";
@@ -26,7 +26,7 @@ impl Authority {
     }
 
     /// Signs a certificate for the names, as `name.crt` and `name.key`.
-    fn sign(&self, name: &str, names: &str) {
+    pub(crate) fn sign(&self, name: &str, names: &str) {
         let extensions = format!("basicConstraints=CA:FALSE\nsubjectAltName={names}\n");
         std::fs::write(self.file("extensions"), extensions).unwrap();
         self.openssl(&format!(
@@ -46,31 +46,34 @@ impl Authority {
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A server behind TLS; `asks` says whether clients have to show a certificate.
+    /// What a server with its certificate is started with; `asks` says whether clients have to show one.
+    pub(crate) fn options(&self, port: u16, asks: &str) -> Vec<String> {
+        let text = |name: &str| self.file(name).display().to_string();
+        [
+            ("--tls-port", port.to_string()),
+            ("--tls-cert-file", text("server.crt")),
+            ("--tls-key-file", text("server.key")),
+            ("--tls-ca-cert-file", text("ca.crt")),
+            ("--tls-auth-clients", asks.to_owned()),
+        ]
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value])
+        .collect()
+    }
+
+    /// A server behind TLS, and its port there.
     fn serve(&self, asks: &str) -> (Redis, u16) {
         let port = free_port();
-        let text = |name: &str| self.file(name).display().to_string();
-        let redis = Redis::start(&[
-            "--tls-port",
-            &port.to_string(),
-            "--tls-cert-file",
-            &text("server.crt"),
-            "--tls-key-file",
-            &text("server.key"),
-            "--tls-ca-cert-file",
-            &text("ca.crt"),
-            "--tls-auth-clients",
-            asks,
-        ]);
-        (redis, port)
+        let options = self.options(port, asks);
+        (Redis::start(&options.iter().map(String::as_str).collect::<Vec<_>>()), port)
     }
 }
 
-fn with_tls(address: String, authority: PathBuf) -> impl FnOnce(&mut Config) {
+pub(crate) fn with_tls(address: String, authority: PathBuf) -> impl FnOnce(&mut Config) {
     let settings = at(address);
     move |config| {
         settings(config);
