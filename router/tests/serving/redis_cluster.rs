@@ -1,5 +1,6 @@
 //! Facts from a real Redis Cluster of three nodes, also while slots move and a node dies.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -221,6 +222,7 @@ fn slots_that_move_under_load_cost_no_client_an_error_and_mix_nobody_up() {
     });
     router.wait_for(3, |worker| worker.facts_connected.get());
     until_all_come(&router);
+    let mut moved = HashSet::new();
     let (is_over, asked, hit) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for part in 0..4_u64 {
@@ -236,10 +238,17 @@ fn slots_that_move_under_load_cost_no_client_an_error_and_mix_nobody_up() {
                 }
             });
         }
-        // The slots of a hundred users go from node to node, the last one had none before.
-        for user in 0..100 {
+        // The slots of a hundred users go from node to node, the last one had none before; and those of more, as long as
+        // nobody happened to ask for what had just moved.
+        for user in 0..USERS {
             let slot = slot_of(format!("country:u{user}").as_bytes());
-            cluster.migrate(slot, Cluster::owner(slot), 3);
+            if moved.insert(slot) {
+                cluster.migrate(slot, Cluster::owner(slot), 3);
+            }
+            let redirects = router.counted(|worker| worker.facts_redirects.get());
+            if user >= 100 && redirects >= 10 && hit.load(Ordering::Relaxed) >= 100 {
+                break;
+            }
         }
         is_over.store(true, Ordering::Relaxed);
     });
