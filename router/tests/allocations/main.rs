@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use cache::{Cache, bulk, redis};
 use client::{Client, post};
-use router::{Router, definition, with_facts};
-use switchboard_shared::definition::{FactsInto, Members, SampleBy, ShadowTarget};
+use router::{Router, definition, everything, with_facts};
+use switchboard_shared::definition::FactsInto;
 use upstream::Upstream;
 
 /// Counts what threads named `worker-…` allocate.
@@ -84,17 +84,7 @@ fn a_copied_request_in_steady_state_allocates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let upstream = Upstream::echoing("");
     let mut definition = definition(&[upstream.address], &[upstream.address]);
-    definition.objectives[0].shadow = vec![ShadowTarget {
-        model: "ranker@2".into(),
-        arm: None,
-        sample: 10_000,
-        by: SampleBy::Unit,
-        unit: Some("user".into()),
-        bytes_per_second_max: None,
-        topic: None,
-        captures_response: true,
-        members: Members::All,
-    }];
+    definition.objectives[0].shadow = vec![everything("ranker@2")];
     let router = Router::with(&definition, |config| {
         config.shadow.enabled = true;
         config.state_dir = folder.path().to_owned();

@@ -10,27 +10,13 @@ use switchboard_router::shadow::SPOOL_FOLDER;
 use switchboard_router::shadow::owned::Kind;
 use switchboard_router::shadow::spool::{dump, files};
 use switchboard_shared::definition::{
-    ArmShare, Definition, Experiment, Members, Outcome, Rule, SampleBy, ShadowTarget,
+    ArmShare, Definition, Experiment, Members, Outcome, Rule, ShadowTarget,
 };
 use switchboard_shared::slot::SlotRange;
 
 use crate::client::{Client, post};
-use crate::router::{Router, definition};
+use crate::router::{Router, definition, everything};
 use crate::upstream::{Then, Upstream};
-
-fn everything(model: &str) -> ShadowTarget {
-    ShadowTarget {
-        model: model.into(),
-        arm: None,
-        sample: 10_000,
-        by: SampleBy::Unit,
-        unit: Some("user".into()),
-        bytes_per_second_max: None,
-        topic: None,
-        captures_response: true,
-        members: Members::All,
-    }
-}
 
 /// `FEED` with these targets, and an experiment that sends everyone with a Unit to `heavy`.
 fn shadowed(stable: SocketAddr, heavy: SocketAddr, targets: Vec<ShadowTarget>) -> Definition {
@@ -53,6 +39,8 @@ fn shadowed(stable: SocketAddr, heavy: SocketAddr, targets: Vec<ShadowTarget>) -
 fn start(folder: &Path, definition: &Definition, exposures: ExposureMode) -> Router {
     Router::with(definition, |config| {
         config.shadow.enabled = true;
+        // On a busy host the shadow core may lag by all that a test sends: that is not what is tested here.
+        config.shadow.buffer_bytes_max = 64 << 20;
         config.shadow.exposures = exposures;
         config.shadow.spool_bytes_max = 16 << 20;
         config.state_dir = folder.to_owned();

@@ -10,11 +10,11 @@ use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 use switchboard_router::counters::ShadowLoss;
 use switchboard_router::shadow::owned::Kind;
-use switchboard_shared::definition::{Definition, Members, SampleBy, ShadowTarget};
+use switchboard_shared::definition::Definition;
 use switchboard_shared::shadow_record::ShadowRecord;
 
 use crate::client::{Client, post};
-use crate::router::{Router, definition};
+use crate::router::{Router, definition, everything};
 use crate::upstream::Upstream;
 
 const TOPIC: &str = "switchboard.shadow";
@@ -29,17 +29,7 @@ fn cluster() -> Cluster {
 
 fn shadowed(upstream: &Upstream) -> Definition {
     let mut definition = definition(&[upstream.address], &[upstream.address]);
-    definition.objectives[0].shadow = vec![ShadowTarget {
-        model: "ranker@2".into(),
-        arm: None,
-        sample: 10_000,
-        by: SampleBy::Unit,
-        unit: Some("user".into()),
-        bytes_per_second_max: None,
-        topic: None,
-        captures_response: true,
-        members: Members::All,
-    }];
+    definition.objectives[0].shadow = vec![everything("ranker@2")];
     definition
 }
 

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use switchboard_router::config::Facts;
 use switchboard_router::facts::cluster::slots::slot_of;
 use switchboard_shared::definition::FactsInto;
 
@@ -173,18 +174,30 @@ fn until_all_come(router: &Router) {
     panic!("the cluster is never whole again");
 }
 
+/// A router that begins at this node and is connected to all, and the model servers behind it.
+fn started_at(
+    cluster: &Cluster,
+    node: usize,
+    change: impl FnOnce(&mut Facts),
+) -> (Router, [Upstream; 2]) {
+    let models = [Upstream::echoing("stable"), Upstream::echoing("heavy")];
+    let definition = with_facts(models[0].address, models[1].address, FactsInto::default());
+    let settings = at(cluster.nodes[node].address());
+    let router = Router::with(&definition, |config| {
+        settings(config);
+        config.facts.cluster = true;
+        change(&mut config.facts);
+    });
+    router.wait_for(3, |worker| worker.facts_connected.get());
+    (router, models)
+}
+
 #[test]
 fn each_fact_is_asked_of_the_node_that_has_it() {
     let cluster = Cluster::start();
     cluster.know_all_users();
-    let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
-    let definition = with_facts(stable.address, heavy.address, FactsInto::default());
-    let settings = at(cluster.nodes[3].address()); // knows all the others, and has nothing itself
-    let router = Router::with(&definition, |config| {
-        settings(config);
-        config.facts.cluster = true;
-    });
-    router.wait_for(3, |worker| worker.facts_connected.get());
+    // knows all the others, and has nothing itself
+    let (router, _models) = started_at(&cluster, 3, |_| ());
     assert_eq!(ask_for_all(&router), USERS);
     assert_eq!(router.counted(|worker| worker.facts_redirects.get()), 0, "none had to be told");
 }
@@ -212,15 +225,7 @@ fn a_cluster_behind_tls_is_found_by_its_encrypted_ports() {
 fn slots_that_move_under_load_cost_no_client_an_error_and_mix_nobody_up() {
     let cluster = Cluster::start();
     cluster.know_all_users();
-    let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
-    let definition = with_facts(stable.address, heavy.address, FactsInto::default());
-    let settings = at(cluster.nodes[0].address());
-    let router = Router::with(&definition, |config| {
-        settings(config);
-        config.facts.cluster = true;
-        config.facts.budget = Duration::from_secs(1);
-    });
-    router.wait_for(3, |worker| worker.facts_connected.get());
+    let (router, _models) = started_at(&cluster, 0, |facts| facts.budget = Duration::from_secs(1));
     until_all_come(&router);
     let mut moved = HashSet::new();
     let (is_over, asked, hit) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -270,14 +275,7 @@ fn slots_that_move_under_load_cost_no_client_an_error_and_mix_nobody_up() {
 fn a_dead_node_costs_only_its_own_keys_and_comes_back_by_itself() {
     let mut cluster = Cluster::start();
     cluster.know_all_users();
-    let (stable, heavy) = (Upstream::echoing("stable"), Upstream::echoing("heavy"));
-    let definition = with_facts(stable.address, heavy.address, FactsInto::default());
-    let settings = at(cluster.nodes[0].address());
-    let router = Router::with(&definition, |config| {
-        settings(config);
-        config.facts.cluster = true;
-    });
-    router.wait_for(3, |worker| worker.facts_connected.get());
+    let (router, _models) = started_at(&cluster, 0, |_| ());
     until_all_come(&router);
     let needs_it = |user: u64| {
         ["country", "depth"]

@@ -15,7 +15,8 @@ use switchboard_router::upstream::survey::EndpointState;
 use switchboard_router::worker;
 use switchboard_shared::definition::{
     Arm, Attribute, Balance, Check, Comparison, Definition, Endpoint, Fact, FactKind, FactsInto,
-    ModelVersion, Objective, Outcome, Predicate, Rule, Shard, Source, Timeouts, Value, ValueKind,
+    Members, ModelVersion, Objective, Outcome, Predicate, Rule, SampleBy, ShadowTarget, Shard,
+    Source, Timeouts, Value, ValueKind,
 };
 use switchboard_shared::snapshot::{
     Expectations, SecretKey, Snapshot, SnapshotVersion, TrustedKeys, build,
@@ -222,5 +223,20 @@ fn shard(name: &str, endpoints: &[SocketAddr]) -> Shard {
         name: name.into(),
         endpoints: endpoints.iter().map(endpoint).collect(),
         balance: Balance::LeastInFlight,
+    }
+}
+
+/// A shadow target that draws all requests that have a Unit, with their answers.
+pub(crate) fn everything(model: &str) -> ShadowTarget {
+    ShadowTarget {
+        model: model.into(),
+        arm: None,
+        sample: 10_000,
+        by: SampleBy::Unit,
+        unit: Some("user".into()),
+        bytes_per_second_max: None,
+        topic: None,
+        captures_response: true,
+        members: Members::All,
     }
 }
