@@ -3,7 +3,7 @@
 //!
 //! In reading order, along the data's way: a [`definition`] is built into a [`snapshot`], pushed in
 //! [`push`] frames, opened by a router, and asked by [`decide`]. What a router copies of its requests is
-//! read back through [`shadow_record`].
+//! read back through [`shadow_record`], and [`properties`] say how to reach it.
 
 pub mod address;
 pub mod allocation;
@@ -12,6 +12,7 @@ pub mod decide;
 pub mod definition;
 pub mod limits;
 pub mod predicate;
+pub mod properties;
 pub mod push;
 pub mod shadow_record;
 pub mod slot;

@@ -11,6 +11,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, DefaultConsumerContext};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
+use switchboard_shared::properties::{PropertyError, properties};
 
 use super::record::{Form, Line, Refusal};
 use crate::limits::{TOPIC_ANSWER_MAX, TOPIC_LOOK};
@@ -42,12 +43,13 @@ pub enum TopicError {
         source: std::io::Error,
     },
     /// A line of that file.
-    #[error("{path}, line {line}: not of the form name=value")]
+    #[error("{path}")]
     Property {
         /// Which file.
         path: PathBuf,
-        /// Counted from 1.
-        line: usize,
+        /// What is wrong.
+        #[source]
+        source: PropertyError,
     },
     /// librdkafka refuses a setting.
     #[error("Kafka's client refuses its settings")]
@@ -108,15 +110,10 @@ impl TopicArguments {
 fn apply(path: &Path, settings: &mut ClientConfig) -> Result<(), TopicError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| TopicError::Properties { path: path.to_owned(), source })?;
-    for (line, written) in (1..).zip(text.lines()) {
-        let written = written.trim();
-        if written.is_empty() || written.starts_with('#') {
-            continue;
-        }
-        let (name, value) = written
-            .split_once('=')
-            .ok_or_else(|| TopicError::Property { path: path.to_owned(), line })?;
-        settings.set(name.trim(), value.trim());
+    for property in properties(&text) {
+        let (_, name, value) =
+            property.map_err(|source| TopicError::Property { path: path.to_owned(), source })?;
+        settings.set(name, value);
     }
     Ok(())
 }

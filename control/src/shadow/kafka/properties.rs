@@ -1,6 +1,7 @@
-//! librdkafka's settings from a file: secrets belong into no command line.
+//! librdkafka's settings from a file, as far as they are not our own to set.
 
 use rdkafka::config::ClientConfig;
+use switchboard_shared::properties::{PropertyError, properties};
 
 /// Settings of our own, on which it depends that no record is lost or left out.
 const RESERVED: [&str; 12] = [
@@ -35,11 +36,8 @@ impl std::fmt::Debug for Properties {
 #[derive(Debug, thiserror::Error)]
 pub enum PropertiesError {
     /// Something else than `name=value`.
-    #[error("line {line} is not of the form name=value")]
-    Syntax {
-        /// Counted from 1.
-        line: usize,
-    },
+    #[error(transparent)]
+    Syntax(#[from] PropertyError),
     /// A setting that is not to be changed.
     #[error("line {line}: {name} is this program's own to set")]
     Reserved {
@@ -57,16 +55,8 @@ impl Properties {
     /// See [`PropertiesError`]. Whether librdkafka knows the name, it says itself.
     pub fn read(text: &str) -> Result<Self, PropertiesError> {
         let mut all = Vec::new();
-        for (line, written) in (1..).zip(text.lines()) {
-            let written = written.trim();
-            if written.is_empty() || written.starts_with('#') {
-                continue;
-            }
-            let (name, value) = written.split_once('=').ok_or(PropertiesError::Syntax { line })?;
-            let (name, value) = (name.trim(), value.trim());
-            if name.is_empty() {
-                return Err(PropertiesError::Syntax { line });
-            }
+        for property in properties(text) {
+            let (line, name, value) = property?;
             if RESERVED.contains(&name) {
                 return Err(PropertiesError::Reserved { line, name: name.to_owned() });
             }
