@@ -6,7 +6,7 @@ use std::{io, time::Duration};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::{
     Request, StatusCode,
-    body::Bytes,
+    body::{Bytes, Incoming},
     client::conn::http1::{SendRequest, handshake},
 };
 use hyper_util::rt::TokioIo;
@@ -105,12 +105,21 @@ pub(crate) async fn send(
     sender.ready().await.map_err(CallError::Http)?;
     let response = sender.send_request(request).await.map_err(CallError::Http)?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), body_bytes_max).collect().await;
-    match body {
-        Ok(body) => Ok(Answer { status, body: body.to_bytes() }),
+    Ok(Answer { status, body: whole(response.into_body(), body_bytes_max).await? })
+}
+
+/// Reads a whole body.
+pub(crate) async fn whole(body: Incoming, body_bytes_max: usize) -> Result<Bytes, CallError> {
+    match Limited::new(body, body_bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(CallError::TooLarge { body_bytes_max }),
         Err(error) => Err(CallError::Broken(error)),
     }
+}
+
+/// What `Host` says to an endpoint at this address, as rule files write it.
+pub(crate) fn host(address: &str) -> &str {
+    if address.starts_with("unix:") { "localhost" } else { address }
 }
 
 /// Connects and is ready to send.

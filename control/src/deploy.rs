@@ -149,6 +149,15 @@ pub enum Wait {
     ForVersion,
 }
 
+/// When a rollback's turn has come.
+#[derive(Clone, Copy, Debug)]
+enum Only {
+    /// Whatever is active.
+    Always,
+    /// Unless another version became active meanwhile.
+    IfActive(u64),
+}
+
 impl Deployer {
     /// Ends what a crash left unfinished, and has routers run what is active.
     ///
@@ -231,8 +240,23 @@ impl Deployer {
         actor: String,
         wait: Wait,
     ) -> Result<Report, DeployError> {
+        self.roll_back(version, Only::Always, actor, wait).await
+    }
+
+    async fn roll_back(
+        &self,
+        version: Option<u64>,
+        only: Only,
+        actor: String,
+        wait: Wait,
+    ) -> Result<Report, DeployError> {
         let deployer = self.clone();
         self.in_turn(wait, move |assigned| async move {
+            if let Only::IfActive(version) = only
+                && deployer.active().is_none_or(|active| active.record.version != version)
+            {
+                return Err(DeployError::NoLongerActive { version });
+            }
             let change = deployer.restoring(version, actor).await?;
             way::go(&deployer, change, assigned).await
         })

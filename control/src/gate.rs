@@ -17,7 +17,6 @@ pub use self::trial::{Trial, TrialTimes, new_trials};
 use crate::{
     api::chain,
     call::{self, Limits},
-    clock,
     registry::{Content, Evidence},
     rules::Model,
 };
@@ -127,21 +126,15 @@ impl Gate {
             let seen = self.attempt(probe).await;
             let over = begin.elapsed() + self.pause >= self.patience;
             if seen.is_ok() || over {
-                let (passed, what) = match seen {
-                    Ok(what) => (true, what),
-                    Err(what) => (false, what),
-                };
                 let attempts =
                     if attempts == 1 { String::new() } else { format!(" at attempt {attempts}") };
-                return Evidence {
-                    at_ms: clock::unix_ms(),
-                    subject: match &probe.path {
-                        Some(path) => format!("endpoint {} {path}", probe.address),
-                        None => format!("endpoint {}", probe.address),
-                    },
-                    passed,
-                    detail: format!("{what}{attempts}, after {} ms", begin.elapsed().as_millis()),
+                let spent = format!("{attempts}, after {} ms", begin.elapsed().as_millis());
+                let subject = match &probe.path {
+                    Some(path) => format!("endpoint {} {path}", probe.address),
+                    None => format!("endpoint {}", probe.address),
                 };
+                let told = |what: String| what + &spent;
+                return Evidence::now(subject, seen.map(told).map_err(told));
             }
             tokio::time::sleep(self.pause).await;
         }
@@ -156,9 +149,8 @@ impl Gate {
                 Err(error) => Err(chain(&error)),
             };
         };
-        let host = if let Address::Unix(_) = address { "localhost" } else { &probe.address };
         let request = Request::get(path)
-            .header(header::HOST, host)
+            .header(header::HOST, call::host(&probe.address))
             .header(header::USER_AGENT, "switchboard-control")
             .body(Full::new(Bytes::new()))
             .map_err(|error| error.to_string())?;
@@ -172,12 +164,7 @@ impl Gate {
 }
 
 fn broken() -> Evidence {
-    Evidence {
-        at_ms: clock::unix_ms(),
-        subject: "gate".to_owned(),
-        passed: false,
-        detail: "a probe ended without an answer".to_owned(),
-    }
+    Evidence::now("gate".to_owned(), Err("a probe ended without an answer".to_owned()))
 }
 
 #[cfg(test)]

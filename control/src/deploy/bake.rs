@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::{DeployError, Deployer, Wait};
-use crate::{broadcaster::RouterStatus, clock, registry::Evidence};
+use super::{DeployError, Deployer, Only, Wait};
+use crate::{broadcaster::RouterStatus, registry::Evidence};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -85,9 +85,12 @@ async fn watch_until_over(deployer: Deployer, version: u64, limits: BakeLimits) 
 
 async fn take_back(deployer: &Deployer, version: u64, breach: &str) {
     note(deployer, version, Err(breach.to_owned())).await;
-    match deployer.roll_back_if_active(version, ACTOR.to_owned()).await {
-        Ok(Some(report)) => tracing::warn!(version, by = report.version, "taken back"),
-        Ok(None) => tracing::info!(version, "another version is active by now"),
+    let actor = ACTOR.to_owned();
+    match deployer.roll_back(None, Only::IfActive(version), actor, Wait::ForEnd).await {
+        Ok(report) => tracing::warn!(version, by = report.version, "taken back"),
+        Err(DeployError::NoLongerActive { .. }) => {
+            tracing::info!(version, "another version is active by now");
+        }
         Err(error) => {
             tracing::error!(version, %error, "cannot be taken back");
             note(deployer, version, Err(format!("it cannot be taken back: {error}"))).await;
@@ -96,40 +99,9 @@ async fn take_back(deployer: &Deployer, version: u64, breach: &str) {
 }
 
 async fn note(deployer: &Deployer, version: u64, seen: Result<String, String>) {
-    let passed = seen.is_ok();
-    let detail = match seen {
-        Ok(detail) | Err(detail) => detail,
-    };
-    let evidence =
-        Evidence { at_ms: clock::unix_ms(), subject: "watch".to_owned(), passed, detail };
+    let evidence = Evidence::now("watch".to_owned(), seen);
     if let Err(error) = deployer.registry().add_evidence(version, &[evidence]).await {
         tracing::error!(version, %error, "cannot store what was watched");
-    }
-}
-
-impl Deployer {
-    /// Back to what was active before, unless something else than `version` is active when the turn comes.
-    async fn roll_back_if_active(
-        &self,
-        version: u64,
-        actor: String,
-    ) -> Result<Option<super::Report>, DeployError> {
-        let deployer = self.clone();
-        let report = self
-            .in_turn(Wait::ForEnd, move |assigned| async move {
-                let is_active = deployer.active().is_some_and(|one| one.record.version == version);
-                if !is_active {
-                    return Err(DeployError::NoLongerActive { version });
-                }
-                let change = deployer.restoring(None, actor).await?;
-                super::way::go(&deployer, change, assigned).await
-            })
-            .await;
-        match report {
-            Ok(report) => Ok(Some(report)),
-            Err(DeployError::NoLongerActive { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 }
 

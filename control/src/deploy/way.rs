@@ -194,16 +194,15 @@ impl Way<'_> {
 }
 
 fn router_evidence(participant: &Participant, done: &str) -> Evidence {
-    let (passed, detail) = match &participant.outcome {
+    let seen = match &participant.outcome {
         Outcome::Done { slowest_swap_us: Some(swap) } => {
-            (true, format!("{done}, slowest core after {swap} µs"))
+            Ok(format!("{done}, slowest core after {swap} µs"))
         }
-        Outcome::Done { slowest_swap_us: None } => (true, done.to_owned()),
-        Outcome::Refused { reason, detail } => (false, format!("refused: {reason}: {detail}")),
-        Outcome::Lost { why } => (false, format!("lost: {why}")),
+        Outcome::Done { slowest_swap_us: None } => Ok(done.to_owned()),
+        Outcome::Refused { reason, detail } => Err(format!("refused: {reason}: {detail}")),
+        Outcome::Lost { why } => Err(format!("lost: {why}")),
     };
-    let subject = format!("router {}", participant.router);
-    Evidence { at_ms: clock::unix_ms(), subject, passed, detail }
+    Evidence::now(format!("router {}", participant.router), seen)
 }
 
 /// Why nobody activates: one router that looked at it and refused is enough. One that is away

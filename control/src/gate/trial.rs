@@ -20,7 +20,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     api::chain,
-    call, clock,
+    call,
     registry::{Content, Evidence},
     rules::{Golden, LatencyLimits, Scalar},
 };
@@ -89,7 +89,7 @@ impl Trial {
         for golden in &self.golden {
             let seen = self.ask_once(golden, times.inference).await;
             let subject = format!("endpoint {} {}", self.address, golden.path);
-            evidence.push(told(subject, seen));
+            evidence.push(Evidence::now(subject, seen));
             if evidence.last().is_some_and(|one| !one.passed) {
                 return evidence;
             }
@@ -103,7 +103,7 @@ impl Trial {
                     limits.requests, limits.concurrency, times.timed
                 )),
             };
-            evidence.push(told(subject, seen));
+            evidence.push(Evidence::now(subject, seen));
         }
         evidence
     }
@@ -173,8 +173,6 @@ impl Trial {
         sender: &mut SendRequest<Full<Bytes>>,
         golden: &Golden,
     ) -> Result<(), String> {
-        let is_unix = self.address.starts_with("unix:");
-        let host = if is_unix { "localhost" } else { &self.address };
         let request = match &golden.body {
             Some(_) => Request::post(&golden.path)
                 .header(header::CONTENT_TYPE, golden.content_type.as_str()),
@@ -182,7 +180,7 @@ impl Trial {
         };
         let body = golden.body.clone().unwrap_or_default();
         let request = request
-            .header(header::HOST, host)
+            .header(header::HOST, call::host(&self.address))
             .header(header::USER_AGENT, "switchboard-control")
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| error.to_string())?;
@@ -193,14 +191,6 @@ impl Trial {
         }
         wrong_value(golden, &answer.body).map_or(Ok(()), Err)
     }
-}
-
-fn told(subject: String, seen: Result<String, String>) -> Evidence {
-    let passed = seen.is_ok();
-    let detail = match seen {
-        Ok(detail) | Err(detail) => detail,
-    };
-    Evidence { at_ms: clock::unix_ms(), subject, passed, detail }
 }
 
 /// The first place where the answer is not what was expected.

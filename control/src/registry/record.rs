@@ -5,6 +5,7 @@ use sqlx::SqliteConnection;
 use utoipa::ToSchema;
 
 use super::{Registry, RegistryError, stored, while_doing};
+use crate::clock;
 
 /// Something that was checked or seen on the way of a version.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
@@ -17,6 +18,16 @@ pub struct Evidence {
     pub passed: bool,
     /// What was seen.
     pub detail: String,
+}
+
+impl Evidence {
+    /// What is seen now: as it should be, or what is wrong.
+    #[must_use]
+    pub fn now(subject: String, seen: Result<String, String>) -> Self {
+        let passed = seen.is_ok();
+        let (Ok(detail) | Err(detail)) = seen;
+        Self { at_ms: clock::unix_ms(), subject, passed, detail }
+    }
 }
 
 /// One line of the audit log.

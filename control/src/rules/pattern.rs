@@ -56,6 +56,8 @@ pub(crate) enum Pattern {
     HashField,
     /// A Kafka topic.
     Topic,
+    /// A place in a JSON document, or the whole of it.
+    JsonPlace,
 }
 
 impl Pattern {
@@ -88,6 +90,7 @@ impl Pattern {
             }
             Self::HashField => "1 to 512 visible ASCII characters",
             Self::Topic => syntax::TOPIC,
+            Self::JsonPlace => "a JSON Pointer such as /outputs/0/data/0",
         }
     }
 
@@ -109,6 +112,7 @@ impl Pattern {
             Self::KeyTemplate => syntax::is_key_template(text),
             Self::HashField => syntax::is_hash_field(text),
             Self::Topic => syntax::is_topic(text),
+            Self::JsonPlace => text.is_empty() || syntax::is_pointer(text),
         }
     }
 }

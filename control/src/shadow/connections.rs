@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::{
     Request, Response, StatusCode,
     body::{Bytes, Incoming},
@@ -42,8 +42,8 @@ pub(super) struct Connections {
 impl Connections {
     /// To an address that [`Address::parse`] takes.
     pub(super) fn new(address: &str) -> Self {
-        let host = if address.starts_with("unix:") { "localhost" } else { address };
-        let host = HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static("localhost"));
+        let host = HeaderValue::from_str(call::host(address))
+            .unwrap_or(HeaderValue::from_static("localhost"));
         Self { address: address.to_owned(), host, idle: Mutex::default() }
     }
 
@@ -96,13 +96,7 @@ impl Connections {
         let status = response.status();
         let encoding = response.headers().get(header::CONTENT_ENCODING);
         let encoded = encoding.is_some_and(|encoding| encoding != "identity");
-        let body = match Limited::new(response.into_body(), body_bytes_max).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                return Err(CallError::TooLarge { body_bytes_max });
-            }
-            Err(error) => return Err(CallError::Broken(error)),
-        };
+        let body = call::whole(response.into_body(), body_bytes_max).await?;
         let total = begin.elapsed();
         self.keep(connection);
         Ok(Answer { status, encoded, body, first_byte, total })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{duration, scalar, transposed};
+use super::{duration, named, objective::at_most, scalar, transposed};
 use crate::rules::{
     object::{Golden, LatencyLimits, Scalar, ValueKind},
     pattern::Pattern,
@@ -71,9 +71,7 @@ pub(super) fn validation(reader: &mut Reader<'_>, node: &Node) -> Option<Validat
 
 fn golden_list(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Golden>> {
     let items = reader.sequence(node, "golden inferences")?;
-    if !(1..=GOLDEN_MAX).contains(&items.len()) {
-        return reader.bad(node, format!("1 to {GOLDEN_MAX} golden inferences"));
-    }
+    at_most(reader, node, items.len(), 1, GOLDEN_MAX, "golden inferences")?;
     let read: Vec<_> = items.iter().map(|item| golden(reader, item)).collect();
     read.into_iter().collect()
 }
@@ -127,31 +125,17 @@ fn content_type(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
 
 /// JSON Pointers (RFC 6901) and what stands there.
 fn expected(reader: &mut Reader<'_>, node: &Node) -> Option<BTreeMap<String, Scalar>> {
-    const EXPECTED: &str = "a JSON Pointer such as /outputs/0/data/0";
-    let entries = reader.mapping(node, "values by JSON Pointer")?;
-    if !(1..=EXPECTED_MAX).contains(&entries.len()) {
-        return reader.bad(node, format!("1 to {EXPECTED_MAX} values by JSON Pointer"));
-    }
-    let mut values = BTreeMap::new();
-    let mut is_whole = true;
-    for (key, node) in entries {
-        let kind = match &node.value {
-            Value::Boolean(_) => ValueKind::Bool,
-            Value::Integer(_) | Value::Number(_) => ValueKind::Number,
-            _ => ValueKind::String,
-        };
-        let value = scalar(reader, node, Some(kind));
-        if !(key.name.is_empty() || key.name.starts_with('/')) {
-            let found = format!("`{}`", key.shown());
-            reader.fault(key.mark, crate::rules::fault::FaultKind::Value, found, EXPECTED);
-            is_whole = false;
-        }
-        match value {
-            Some(value) => drop(values.insert(key.name.clone(), value)),
-            None => is_whole = false,
-        }
-    }
-    is_whole.then_some(values)
+    let values =
+        named(reader, node, Pattern::JsonPlace, "values by JSON Pointer", |reader, node| {
+            let kind = match &node.value {
+                Value::Boolean(_) => ValueKind::Bool,
+                Value::Integer(_) | Value::Number(_) => ValueKind::Number,
+                _ => ValueKind::String,
+            };
+            scalar(reader, node, Some(kind))
+        })?;
+    at_most(reader, node, values.len(), 1, EXPECTED_MAX, "values by JSON Pointer")?;
+    Some(values)
 }
 
 fn tolerance(reader: &mut Reader<'_>, node: &Node) -> Option<f64> {
